@@ -12,17 +12,17 @@ SITE    = import sysconfig; print(sysconfig.get_path('purelib'))
 # A container may ask Python to keep no byte code. Hundreds of processes would then compile torch and pandas again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint unit unit-others core floor package docs house chromium clean
+.PHONY: demo test lint unit unit-others core floor package docs house chromium versions clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
 	$(BIN)/curvewise demo
 
-# Side by side, so that two cores are busy from the beginning to the end: the small environments are installed and used
-# while the large one is still being installed. Long jobs come first, which lets both cores end together. After a
-# failure the others go on, and all failures are listed at the end.
+# Three jobs side by side: two cores are busy even where a test waits for processes that it started. The small
+# environments are installed and used while the large one is still being installed. Long jobs come first, which lets
+# all end together. After a failure the others go on, and all failures are listed at the end.
 test:
-	$(MAKE) -j2 -k --output-sync=target lint core floor docs package unit
+	$(MAKE) -j3 -k --output-sync=target lint core floor docs package unit
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -86,9 +86,9 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	touch $@ $(VENV)/.demo
 
 # The small environments have no pip of their own and find the source by its path.
-.venv-core/.done: pyproject.toml | $(VENV)/bin/python
+.venv-core/.done: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PYTHON) -m venv --without-pip .venv-core
-	$(PIP) --python .venv-core install --no-compile $$($(FLOORS) | grep -E '^(numpy|scipy)[>=]') pytest hypothesis
+	$(PIP) --python .venv-core install --no-compile $$($(FLOORS) | grep -E '^(numpy|scipy)[>=]') $$(grep -E '^(pytest|hypothesis)==' constraints.txt)
 	echo "$(CURDIR)/src" > $$(.venv-core/bin/python -c "$(SITE)")/curvewise.pth
 	touch $@
 
@@ -96,8 +96,17 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 .venv-floor/.done: .venv-core/.done
 	$(PYTHON) -m venv --without-pip .venv-floor
 	core=$$(.venv-core/bin/python -c "$(SITE)") && printf '%s\n' "$(CURDIR)/src" "$$core" > $$(.venv-floor/bin/python -c "$(SITE)")/curvewise.pth
-	$(PIP) --python .venv-floor install --no-compile $$($(FLOORS)) pyarrow polars
+	$(PIP) --python .venv-floor install --no-compile $$($(FLOORS)) $$(grep -E '^(pyarrow|polars)==' constraints.txt)
 	touch $@
+
+# The newest versions of everything that tests need, but for torch. Run all tests with them before they are committed.
+versions:
+	$(PYTHON) -m venv --clear .venv-versions
+	.venv-versions/bin/python -m pip -q install --no-compile $$(grep '^torch==' constraints.txt) -e '.[dev]'
+	grep '^#' constraints.txt > .venv-versions/constraints.txt
+	.venv-versions/bin/python -m pip freeze --exclude-editable | sed 's/+cpu$$//' >> .venv-versions/constraints.txt
+	mv .venv-versions/constraints.txt constraints.txt
+	rm -rf .venv-versions
 
 clean:
 	rm -rf $(VENV) .venv-core .venv-floor docs/_build dist curvewise-demo

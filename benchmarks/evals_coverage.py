@@ -383,6 +383,31 @@ def looks(sets: int) -> list[Row]:
     return rows
 
 
+def plans(sets: int) -> list[Row]:
+    """Power of as many questions as are planned for 80%: unrelated uniform questions shifted by the difference."""
+    rows = []
+    for shift in (0.08, 0.15, 0.25, 0.4):
+        for samples in (1, 3, 8):
+            rng = np.random.default_rng([int(100 * shift), samples])
+            base = rng.random(400_000) * (1 - 2 * shift) + shift
+            a = np.clip(base + rng.uniform(-shift, shift, base.size) + shift / 2, 0, 1)
+            b = base - shift / 2
+            truth = float((a - b).mean())
+            # A pilot with several samples of many questions knows the variances, and that answers are right or wrong.
+            pilot = (rng.random((2, 20_000, 4)) < np.stack([a, b])[:, :20_000, None]).astype(float)
+            e = cw.Evals(pilot, ("a", "b"), np.arange(20_000))
+            n = cw.plan_evals(truth, pilot=e, samples=samples).questions or 2
+            found = 0.0
+            for count in chunks(sets):
+                chosen = rng.integers(0, base.size, (count, n))
+                chance = np.stack([a[chosen], b[chosen]], axis=1)
+                scores = (rng.random((count, 2, n, samples)) < chance[..., None]).astype(float)
+                found += float((compared(scores).pvalues() < 0.05).sum())
+            row: Row = {"true difference": round(truth, 4), "samples": samples, "questions": n}
+            rows.append({**row, "found": round(100 * found / sets, 2)})
+    return rows
+
+
 def ranks(sets: int) -> list[Row]:
     """All intervals of ranks together, and any false difference, for models some of which are equal."""
     rows = []
@@ -527,6 +552,7 @@ TABLES: dict[str, Callable[[int], list[Row]]] = {
     "differences": differences,
     "seeds": seeds,
     "looks": looks,
+    "plans": plans,
     "ranks": ranks,
     "judge": judge,
     "signal": signal,

@@ -80,6 +80,9 @@ class Hook(DisplayHook):
     def finish_displayhook(self):
         self._is_active = False
 
+    def flush(self):
+        """Forget no results, since none are kept: collecting garbage for them takes half a second on each page."""
+
 
 class Shell(InteractiveShell):
     """IPython without a terminal, whose ``!curvewise …`` needs no process."""
@@ -160,7 +163,7 @@ def page_folder():
             copy = Path(file.relative_to(EXAMPLES))
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, copy)
-        path, before = list(sys.path), dict(os.environ)
+        path, before, loaded = list(sys.path), dict(os.environ), set(sys.modules)
         sys.path.insert(0, "")
         try:
             yield
@@ -169,8 +172,8 @@ def page_folder():
             os.environ.clear()
             os.environ.update(before)
             root = os.path.realpath(folder)
-            for name, module in list(sys.modules.items()):
-                file = getattr(module, "__file__", None)
+            for name in set(sys.modules) - loaded:
+                file = getattr(sys.modules[name], "__file__", None)
                 if file and os.path.realpath(file).startswith(root):
                     del sys.modules[name]
 
@@ -206,8 +209,20 @@ class Client(NotebookClientBase):
         return transcript.outputs
 
 
+TABLE = re.compile(r"[^\n>]*\n[^\n>]*─{5,}[^\n]*\n(?:[^\n<]*[^\s<][^\n<]*\n)+")
+"""A printed table: the line of heads, the rule, and the rows up to an empty line."""
+
+
+def mark_tables(app, pagename, templatename, context, doctree):
+    """Mark printed tables, which a narrow screen scrolls; sentences around them are wrapped."""
+    body = context.get("body")
+    if body:
+        context["body"] = TABLE.sub(lambda found: f'<span class="printed">{found[0]}</span>', body)
+
+
 def setup(app):
     from myst_nb import sphinx_
 
     sphinx_.create_client = lambda notebook, source, config, logger, *_: Client(notebook, Path(source), config, logger)
+    app.connect("html-page-context", mark_tables)
     return {"parallel_read_safe": False}

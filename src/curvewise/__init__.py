@@ -7,7 +7,7 @@ from typing import Any
 
 from curvewise.lazy import attach, public_names
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _getattr, __dir__, __all__ = attach(__name__, __file__)
 

@@ -86,7 +86,7 @@ def interval_cell(interval: Interval | Iterable[float], unit: str = "", *, bold:
 
 WITHOUT_UNIT = (
     "probability|share|correlation|ratio|distance|gamma|factor|crossing|chance|power|one_more|r_squared|fraction|rank|"
-    "random|magnitude|(^|_)n(_|$)|runs|sizes?|draws|weights?|agreement|kendall|value"
+    "random|magnitude|discrimination|(^|_)n(_|$)|runs|sizes?|draws|weights?|agreement|kendall|value"
 )
 """Words in the names of columns and of quantities that are in no unit, whatever the unit of the result."""
 HEADINGS = {
@@ -226,7 +226,7 @@ def mark_best(values: Sequence[float], digits: int, *, second: bool = False) -> 
 def format_table(
     columns: Mapping[str, Sequence[Any] | NDArray[Any]],
     format: str = "markdown",
-    digits: int = 2,
+    digits: int | None = 2,
     *,
     names: int = 0,
     note: str = "",
@@ -239,8 +239,8 @@ def format_table(
         Values or :class:`Cell` of each column.
     format : {"markdown", "latex", "html", "text"}
         Markup.
-    digits : int
-        Decimals of numbers that are not whole.
+    digits : int, optional
+        Decimals of numbers that are not whole; four significant digits if None.
     names : int
         If given, so many columns hold names from anywhere, shown letter by letter, and all others stand to the right.
     note : str
@@ -268,26 +268,23 @@ def format_table(
         raise InputError(f"format={format!r} is not known: use one of {', '.join(writers)}.")
     cells = [[_cell(v, digits, format) for v in column] for column in columns.values()]
     right = [all(_reads_as_number(v) for v in column) and len(column) > 0 for column in columns.values()]
-    titles = [str(name) for name in columns]
+    titles = [one_line(str(name)) for name in columns]
     if names:
         titles = [_letters(title, format) for title in titles]
         cells[:names] = [[_letters(text, format) for text in column] for column in cells[:names]]
         right = [i >= names for i in range(len(cells))]
     text = writers[format](titles, [list(row) for row in zip(*cells, strict=True)], right)
-    return _with_note(text, note, format, len(titles)) if note else text
-
-
-def _with_note(text: str, note: str, format: str, columns: int) -> str:
-    """Add a line below a table; one for LaTeX also names the package that its rules need."""
+    if not note or format == "html":
+        return text
     if format == "latex":
         parts = re.split("([eβ]_N)", note)
-        written = "".join(_SYMBOLS.get(part) or _escape_latex(part) for part in parts)
-        row = rf"\multicolumn{{{columns}}}{{l}}{{\footnotesize {written}}} \\"
-        end = r"\end{tabular}"
-        return "% needs \\usepackage{booktabs}\n" + text.removesuffix(end) + f"{row}\n{end}"
-    if format == "html":
-        return text
+        return text + latex_note("".join(_SYMBOLS.get(part) or _escape_latex(part) for part in parts))
     return f"{text}\n\n{markdown_text(note) if format == 'markdown' else one_line(note)}"
+
+
+def latex_note(written: str) -> str:
+    """Return a paragraph below a table: a row of the table would make it as wide as the longest note."""
+    return f"\n\\par{{\\footnotesize {written}\\par}}"
 
 
 class _Markup(str):
@@ -387,17 +384,21 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, Real | Cell) and not isinstance(value, bool)
 
 
-def _cell(value: Any, digits: int, format: str) -> str:
+def _cell(value: Any, digits: int | None, format: str) -> str:
     if isinstance(value, Cell):
         return _marked(value, format)
     if value is None or (isinstance(value, Real) and math.isnan(value)):
         return ""
     # numpy registers its scalars with the abstract numbers, so that it need not be imported here.
-    if not isinstance(value, Real) or isinstance(value, Integral):
-        return str(value)
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return one_line(str(value))
+    if isinstance(value, Integral):
+        return f"{value:,}"
     x = float(value)
     if math.isinf(x):
         return "∞" if x > 0 else "−∞"
+    if digits is None:
+        return format_number(x)
     whole = x.is_integer() and abs(x) >= 10
     return f"{x:,.0f}" if whole or abs(x) >= 1e6 else f"{x:.{digits}f}"
 
@@ -445,17 +446,18 @@ def _latex(names: list[str], rows: list[list[str]], right: list[bool]) -> str:
     lines = [" & ".join(map(_latex_cell, row)) + r" \\" for row in [names, *rows]]
     # A bracket or asterisk behind a rule or the end of a row would be an argument of it.
     lines = ["{}" + line if line.lstrip().startswith(("[", "*")) else line for line in lines]
-    head = [rf"\begin{{tabular}}{{{spec}}}", r"\toprule", lines[0], r"\midrule"]
+    head = [r"% needs \usepackage{booktabs}", rf"\begin{{tabular}}{{{spec}}}", r"\toprule", lines[0], r"\midrule"]
     return "\n".join([*head, *lines[1:], r"\bottomrule", r"\end{tabular}"])
 
 
 def _html(names: list[str], rows: list[list[str]], right: list[bool]) -> str:
-    head = "".join(f"<th>{html.escape(n)}</th>" for n in names)
+    sides = ["right" if r else "left" for r in right]
+    head = "".join(f'<th style="text-align:{s}">{html.escape(n)}</th>' for n, s in zip(names, sides, strict=True))
     body = "".join(
         "<tr>"
         + "".join(
-            f'<td style="text-align:{"right" if r else "left"}">{c if isinstance(c, _Markup) else html.escape(c)}</td>'
-            for c, r in zip(row, right, strict=True)
+            f'<td style="text-align:{s}">{c if isinstance(c, _Markup) else html.escape(c)}</td>'
+            for c, s in zip(row, sides, strict=True)
         )
         + "</tr>"
         for row in rows

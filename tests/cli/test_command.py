@@ -57,6 +57,9 @@ def test_version(call):
         (("learning", "fit", "x.csv", "--predct", "3"), "--predict"),
         (("learning", "fit", "x.csv", "--unit", "percnt"), "percent"),
         (("demo", "--dryrun"), "--dry-run"),
+        (("learning", "fit", "x.csv", "--model", "cnn"), "--learner"),
+        (("learning", "fit", "x.csv", "--out", "x.png"), "--plot"),
+        (("variance", "compare", "a", "b", "--alpha", "0.1"), "--level"),
     ],
 )
 def test_typing_errors_are_usage_errors_with_a_suggestion(call, arguments, suggestion):
@@ -65,6 +68,13 @@ def test_typing_errors_are_usage_errors_with_a_suggestion(call, arguments, sugge
     assert done.out == ""
     assert "Did you mean" in " ".join(done.err.split())
     assert suggestion in done.err
+
+
+def test_no_option_is_suggested_where_none_is_near(call):
+    done = call("learning", "fit", "x.csv", "--colour", "red")
+    assert done.code == 2
+    assert "Unknown option: --colour." in done.err
+    assert "Did you mean" not in done.err
 
 
 @pytest.mark.parametrize("arguments", [("--level", "2"), ("--predict", "many"), ("--at", "-5"), ("--per-class", "0")])

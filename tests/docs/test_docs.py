@@ -62,6 +62,20 @@ def test_every_page_with_cells_is_executed(extensions: None, monkeypatch: pytest
         run("raise ValueError('wrong')")
 
 
+def test_printed_tables_are_marked_and_sentences_are_not(extensions: None) -> None:
+    cells = pytest.importorskip("cells")
+    head, rule, rows = "learner   error\n", "─" * 15 + "\n", "a       1.2%\nb       1.3%\n"
+    context = {"body": f"<pre><span></span>note: read\nError at n = 9\n{head}{rule}{rows}\na is better.\n</pre>"}
+    last = {"body": f"<pre><span></span>{head}{rule}{rows}</pre>\n</div>\n"}
+    cells.mark_tables(None, "page", "page.html", last, None)
+    assert last["body"] == f'<pre><span></span><span class="printed">{head}{rule}{rows}</span></pre>\n</div>\n'
+    cells.mark_tables(None, "page", "page.html", context, None)
+    assert context["body"] == (
+        f'<pre><span></span>note: read\nError at n = 9\n<span class="printed">{head}{rule}{rows}</span>'
+        "\na is better.\n</pre>"
+    )
+
+
 @pytest.fixture
 def extensions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the extensions of the pages importable."""

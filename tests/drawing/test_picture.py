@@ -5,11 +5,12 @@ from __future__ import annotations
 import pkgutil
 from importlib import import_module
 
+import numpy as np
 import pytest
 
 import curvewise
 from curvewise.drawing.picture import PICTURES, draw, picture_of, svg_text
-from curvewise.drawing.style import PALETTE, about, one_document, subject_colour
+from curvewise.drawing.style import PALETTE, about, make_legend, new_axes, one_document, subject_colour
 from curvewise.errors import InputError
 from curvewise.learning import compare_learning_curves
 from curvewise.types.results import Result
@@ -74,6 +75,24 @@ def test_a_picture_about_a_learner_has_its_colour_and_does_not_repeat_the_text_b
     assert result.sentences()[:40] not in beside
     assert "Shaded: 95%" in beside
     assert subject_colour() == PALETTE[0]
+
+
+def test_a_caption_can_be_text_beside_the_picture(fit):
+    note = []
+    beside = svg_text(fit().plot, note)
+    assert note[0].startswith("Shaded: 95%")
+    assert note[0][:12] not in beside
+    assert note[0][:12] in svg_text(fit().plot)
+
+
+def test_a_legend_is_no_wider_than_its_figure():
+    ax = new_axes(width=6.0)
+    lines = ax.plot([0, 1], np.tile([0.0, 1.0], (3, 1)).T)
+    texts = ["may be the best", "significantly worse than another", "not significantly different"]
+    legend = make_legend(ax, lines, texts, outside=True, columns=3)
+    ax.figure.draw_without_rendering()
+    assert legend.get_window_extent().width <= 6.0 * ax.figure.dpi
+    assert make_legend(ax, lines, ["a", "b", "c"], outside=True, columns=3)._ncols == 3
 
 
 def caption(ax):

@@ -292,3 +292,21 @@ def test_coverage_of_differences_with_twelve_clusters_of_unequal_size(std):
         low, high = pair_tests(e, pairs=(np.arange(sets) * 2, np.arange(sets) * 2 + 1)).intervals(0.95)
         held.append((low <= truth) & (truth <= high))
     assert 0.93 <= np.mean(held) <= 0.985
+
+
+def test_with_losses_the_model_that_is_ahead_is_the_one_with_fewer_errors():
+    scores = answers(15, 4, 50, 31).scores[:, :, 0]
+    c = cw.compare_evals(evals(1 - scores[0], 1 - scores[1], higher_is_better=False), "new", "old")
+    assert c.verdict == "a"
+    assert "new is ahead on 15 and old on 4" in c.sentences()
+
+
+def test_questions_with_a_single_sample_do_not_pass_for_a_difference_between_questions():
+    rng = np.random.default_rng(0)
+    ease, gap = rng.random(4000), 0.1 * rng.normal(size=4000)
+    chance = np.stack([np.clip(ease + gap, 0, 1), ease])
+    scores = (rng.random((2, 4000, 4)) < chance[:, :, None]).astype(float)
+    scores[:, ::2, 1:] = np.nan
+    found = cw.compare_evals(evals(*scores), "new", "old")
+    assert found.question_variance == pytest.approx(np.var(chance[0] - chance[1]), abs=0.015)
+    assert found.sampling_share > 0.9

@@ -87,6 +87,8 @@ def test_losses_keep_their_direction():
     again = Evals.from_predictions({"a": e.predictions("a")})
     assert not again.higher_is_better
     np.testing.assert_allclose(again.scores, e.scores)
+    errors = make([[1, 0, 0]], models=("a",), higher_is_better=False)
+    assert errors.predictions("a").errors().ravel().tolist() == [1, 0, 0]
 
 
 def test_a_row_for_each_sample():

@@ -128,3 +128,13 @@ def test_coverage_with_a_judge_that_is_good_lenient_or_useless(high, low):
         c = correct_judge(*evals(*made(seed, high=high, low=low)))
         held.append(c.low[0] <= 0.7 <= c.high[0])
     assert np.mean(held) > 0.915
+
+
+@quiet
+def test_a_judge_that_gives_low_losses_overrates():
+    right, seen, chosen = made(high=1.0, low=0.5)
+    assert "the judge overrates" in correct_judge(*evals(right, seen, chosen)).sentences()
+    losses = correct_judge(
+        *(Evals(1 - e.scores, e.models, e.questions, higher_is_better=False) for e in evals(right, seen, chosen))
+    )
+    assert "the judge overrates" in losses.sentences()

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curvewise.errors import CurvewiseWarning, InputError, quietly
-from curvewise.evals import Evals, load_evals
+from curvewise.evals import Evals, load_evals, score_evals
 
 
 def same(a: Evals, b: Evals) -> None:
@@ -231,7 +231,7 @@ def test_wrong_is_the_worst_score_and_as_many_samples_as_usual() -> None:
 
 def test_a_model_that_was_given_other_questions() -> None:
     rows = {"model": list("aabbc"), "question": ["x", "y", "x", "y", "z"], "score": [1] * 4 + [None]}
-    with pytest.raises(InputError, match=r"'c' has none of the 3 questions. Choose .* models=\['a', 'b'\]"):
+    with pytest.raises(InputError, match=r"'c' has none of the 3 questions, .* Choose .* models=\['a', 'b'\]"):
         load_evals(rows)
 
 
@@ -309,6 +309,7 @@ def test_versions_prompts_and_questions_that_differ_are_warned_of(harness_log, i
     [
         (("gpt-4o-2024-05-13", "gpt-4o-2024-08-06"), True),
         (("gpt-4o", "gpt-4o-2024-08-06"), True),
+        (("GPT-4o", "gpt-4o"), True),
         (("gpt-4-0613", "gpt-4-1106"), True),
         (("claude-3-5-sonnet-20240620", "claude-3-5-sonnet-20241022"), True),
         (("llama-3-8b", "llama-3-70b"), False),
@@ -318,7 +319,7 @@ def test_versions_prompts_and_questions_that_differ_are_warned_of(harness_log, i
 def test_names_that_differ_only_by_a_date(names, alike) -> None:
     rows = {"model": list(names), "question": ["q", "q"], "score": [1, 0]}
     with quietly():
-        assert any("differ only by a date" in w for w in load_evals(rows).warnings) == alike
+        assert any("differ only by a date or by capital letters" in w for w in load_evals(rows).warnings) == alike
 
 
 # Predictions and back.
@@ -351,3 +352,92 @@ def test_graded_predictions_and_back() -> None:
     ragged = load_evals({"question": ["x", "x", "y"], "sample": [0, 1, 0], "score": [1, 0, 1]})
     with pytest.raises(InputError, match=r"different numbers of samples"):
         ragged.predictions("model")
+
+
+def test_ids_that_are_written_differently_are_not_called_wrong_answers(tmp_path) -> None:
+    (tmp_path / "a.csv").write_text("question,score\n1,1\n2,0\n")
+    (tmp_path / "b.csv").write_text("question,score\n1.0,1\n2.0,0\n")
+    with pytest.raises(InputError, match="are the ids of the same questions written alike"):
+        load_evals(tmp_path)
+
+
+def test_a_model_without_the_metric_has_no_wrong_answers(tmp_path) -> None:
+    (tmp_path / "a.csv").write_text("question,accuracy\n1,1\n2,0\n")
+    (tmp_path / "b.csv").write_text("question,exact_match\n1,1\n2,1\n")
+    with pytest.raises(InputError, match="'b' has none of the 2 questions"):
+        load_evals(tmp_path, "accuracy", missing="wrong")
+
+
+def test_the_names_that_tell_two_tables_apart_can_be_used(tmp_path) -> None:
+    for name, mark in (("x", 1), ("y", 0)):
+        (tmp_path / f"{name}.csv").write_text(f"model,question,score\na,1,{mark}\nb,1,1\n")
+    with pytest.raises(InputError, match=r"models=\{'a 1': 'x.csv, a', 'a 2': 'y.csv, a'\}"):
+        load_evals(tmp_path)
+    e = load_evals(tmp_path, models={"a 1": "x.csv, a", "a 2": "y.csv, a"})
+    assert (e.models, e.scores.ravel().tolist()) == (("a 1", "a 2"), [1, 0])
+
+
+def test_losses_on_both_sides_of_one_are_no_two_scales(recwarn) -> None:
+    rows = {"model": ["a", "a", "b", "b"], "question": [1, 2, 1, 2], "loss": [2.5, 0.1, 1.0, 0.2]}
+    with pytest.raises(InputError, match=r"range=\(0, np.inf\)"):
+        load_evals(rows)
+    score_evals(load_evals(rows, range=(0, np.inf)))
+    assert not any("scale" in str(w.message) for w in recwarn)
+
+
+def test_a_model_without_the_chosen_filter_is_not_read_with_another(harness_log) -> None:
+    harness_log("org/one", filters=("strict-match", "flexible-extract"))
+    path = harness_log("org/two", filters=("flexible-extract",)).parents[1]
+    with pytest.raises(InputError, match="'org/two' has none of the 3 questions, or not with this metric and filter"):
+        load_evals(path, filter="strict-match")
+    assert load_evals(path, filter="flexible-extract").models == ("org/one", "org/two")
+
+
+def test_each_task_of_a_table_has_its_own_filters_and_metrics() -> None:
+    filters = {"t": ("strict", "loose"), "u": ("none",)}
+    rows = [
+        {"task": t, "question": q, "filter": f, "score": float(f != "loose")}
+        for t, own in filters.items()
+        for q in "ab"
+        for f in own
+    ]
+    e = load_evals(rows, filter="strict")
+    assert e.questions.tolist() == ["t/a", "t/b", "u/a", "u/b"]
+    assert (e.scores == 1).all()
+    own = [
+        {"task": t, "question": q, "acc": 1 if t == "t" else None, "f1": 0.5 if t == "u" else None}
+        for t in "tu"
+        for q in "ab"
+    ]
+    assert load_evals(own).scores.ravel().tolist() == [1, 1, 0.5, 0.5]
+    with pytest.raises(InputError, match="'t': 'model'; 'u': no model"):
+        load_evals(own, "acc")
+    with pytest.raises(InputError, match="2 of 4 pairs of model and question without a score"):
+        load_evals([{k: v for k, v in row.items() if k != "f1"} for row in own])
+
+
+def test_seeds_of_single_answers_are_no_trainings() -> None:
+    rows = {"model": list("aabb"), "question": ["p", "q"] * 2, "seed": [11, 12, 13, 14], "score": [1, 0, 1, 1]}
+    for missing in ("refuse", "wrong", "drop"):
+        with pytest.raises(InputError, match=r"in one of its trainings.* pass columns=\{'seed': None\}"):
+            load_evals(rows, missing=missing, columns={"seed": "seed"})
+    assert load_evals(rows, columns={"seed": None}).scores[:, :, 0].tolist() == [[1, 0], [1, 1]]
+
+
+@pytest.mark.parametrize("seed", ["seed", "random_seed"])
+def test_seeds_may_be_those_of_trainings_or_of_samples(seed) -> None:
+    rows = [{"model": m, "question": q, seed: s, "score": (s + q) % 2} for m in "ab" for q in (1, 2) for s in (1, 2, 3)]
+    with pytest.raises(InputError, match=r"several seeds of one model.*\{'seed': '.*'\} if.*\{'sample': '.*'\} if"):
+        load_evals(rows)
+    trainings, samples = load_evals(rows, columns={"seed": seed}), load_evals(rows, columns={"sample": seed})
+    assert trainings.seeds is not None
+    assert trainings.seeds.tolist() == [["1", "2", "3"]] * 2
+    assert (samples.seeds, samples.shape) == (None, (2, 2, 3))
+    # Clear without a question: the name says it, samples have a column of their own, or nothing varies.
+    named = [{"training_seed" if k == seed else k: v for k, v in row.items()} for row in rows]
+    numbered = [row | {"sample": 0} for row in rows]
+    one_each = [row for row in rows if row[seed] == 1 + (row["model"] == "b")]
+    for clear, count in ((named, 3), (numbered, 3), (one_each, 1)):
+        found = load_evals(clear)
+        assert (found.shape[2], found.seeds is None) == (count, count == 1)
+    assert load_evals(trainings.columns()).seeds is not None

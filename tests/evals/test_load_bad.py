@@ -10,6 +10,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import curvewise as cw
@@ -183,7 +184,7 @@ def test_cells_without_names(tmp_path) -> None:
         cw.load_evals({"model": ["", " "], "question": ["a", "b"], "score": [1, 0]})
     with pytest.raises(InputError, match=r"'question' .* holds lists or objects"):
         cw.load_evals([{"question": ["a"], "score": 1}])
-    with pytest.raises(InputError, match=r"all cells are empty|known as the score"):
+    with pytest.raises(InputError, match="column 'score' of the dict is empty"):
         cw.load_evals({"question": ["a", "b"], "score": [None, None]})
 
 
@@ -218,3 +219,36 @@ def test_messages_of_the_command_line_speak_of_options(call, tmp_path) -> None:
     lines(tmp_path / "a.jsonl")
     done = call("evals", "show", tmp_path / "a.jsonl", "--metric", "f2")
     assert "--metric f2" in done.out
+
+
+@pytest.mark.parametrize("cells", [["T", "F"], ["Y", "N"], ["right", "wrong"], ["100%", "0%"], [1, "timeout"]])
+def test_texts_in_the_column_of_the_score_are_named(cells) -> None:
+    with pytest.raises(InputError, match=r"column 'score' of the dict holds the text '\w+%?': a score is a number"):
+        cw.load_evals({"question": [1, 2], "score": cells})
+
+
+def test_a_text_among_scores_does_not_make_another_metric_the_score(tmp_path) -> None:
+    rows = [{"question": i, "score": 1, "f1": 0.5} for i in range(3000)]
+    for place in (2, 2999):
+        path = tmp_path / f"{place}.jsonl"
+        made = [row | ({"score": "timeout"} if row["question"] == place else {}) for row in rows]
+        path.write_text("".join(json.dumps(row) + "\n" for row in made))
+        with pytest.raises(InputError, match=r"column 'score' of .* holds the text 'timeout'"):
+            cw.load_evals(path)
+    # A verdict in words beside a score is no spoilt score.
+    words = {"question": [1, 2, 3], "score": [1, 0, 1], "judgement": ["good", "bad", "C"]}
+    assert cw.load_evals(words).metric == "score"
+
+
+def test_a_named_file_with_a_bad_score_is_not_left_out(tmp_path) -> None:
+    good, bad = tmp_path / "good.csv", tmp_path / "bad.csv"
+    good.write_text("question,score\n1,1\n2,0\n")
+    for text, metric in (("nope", None), ("nope", "score"), ("", None)):
+        bad.write_text(f"question,score\n1,{1 if text else ''}\n2,{text}\n")
+        with pytest.raises(InputError, match=r"column 'score'.* (holds the text 'nope'|is empty)"):
+            cw.load_evals([good, bad], metric)
+
+
+def test_arrays_are_refused_with_the_way_to_pass_them() -> None:
+    with pytest.raises(InputError, match=r"shape \(2, 3\).* Pass Evals\(scores, models, questions\)"):
+        cw.score_evals(np.ones((2, 3)))

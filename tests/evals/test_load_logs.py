@@ -192,7 +192,9 @@ def test_harness_without_results_is_called_by_its_folder(harness_log, tmp_path) 
         harness_log(model, results=False)
     e = cw.load_evals(tmp_path)
     assert e.models == ("org/one", "two")
-    assert any("no results_*.json" in note and "'org/one' by its folder" in note for note in e.notes)
+    assert "'org/one', 'two' are called by their folders (no results_*.json of the same date)" in e.notes
+    named = cw.load_evals({"new": tmp_path / "org__one", "old": tmp_path / "two"})
+    assert not any("no results_*.json" in note for note in named.notes)
     # Further tasks and dates of a model lie in its folder.
     harness_log("org/one", results=False, task="arc", date="2026-01-01T00-00-00")
     assert cw.load_evals(tmp_path, missing="drop", task="gsm8k").models == ("org/one", "two")

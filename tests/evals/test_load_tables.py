@@ -201,3 +201,83 @@ def test_a_column_for_each_model_is_asked_for(tmp_path) -> None:
         cw.load_evals({"question": ["q"], "a": [1], "x": [None]}, wide="models")
     with pytest.raises(InputError, match="wide='learners': is not known"):
         cw.load_evals(path, wide="learners")  # type: ignore[arg-type]
+
+
+def test_a_mark_beside_a_number_of_something_is_asked_about() -> None:
+    rows = {"question": [1, 2, 3], "solved": [1, 0, 1], "attempts": [3, 9, 1]}
+    with pytest.raises(InputError, match=r"'solved' of the dict holds 0 and 1 only.*columns=\{'count': 'attempts'\}"):
+        cw.load_evals(rows)
+    assert cw.load_evals(rows, columns={"count": None}).scores[0, :, 0].tolist() == [1, 0, 1]
+    assert cw.load_evals(rows, columns={"count": "attempts"}).samples.tolist() == [[3, 9, 1]]
+    named = {"question": [1, 2], "num_correct": [1, 0], "num_samples": [4, 4]}
+    assert cw.load_evals(named).samples.tolist() == [[4, 4]]
+
+
+def test_lists_of_marks_beside_their_number() -> None:
+    e = cw.load_evals({"question": [1, 2], "score": [[1, 0], [0, 1]], "n_samples": [2, 2]})
+    assert e.scores.tolist() == [[[1, 0], [0, 1]]]
+
+
+def test_arrays_and_tuples_in_cells_are_lists_of_marks() -> None:
+    for cells in ([(1, 0), (1, 1)], [np.array([1, 0]), np.array([1, 1])]):
+        assert cw.load_evals({"question": [1, 2], "score": cells}).scores.tolist() == [[[1, 0], [1, 1]]]
+
+
+def test_lists_and_single_marks_may_change_along_a_file(tmp_path) -> None:
+    path = tmp_path / "a.jsonl"
+    rows = [{"question": i, "score": 1 if i < 1500 else [1, 0]} for i in range(3000)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    e = cw.load_evals(path)
+    assert e.samples[0].tolist() == [1] * 1500 + [2] * 1500
+
+
+def test_an_empty_list_is_a_missing_score(tmp_path) -> None:
+    path = tmp_path / "marks.json"
+    path.write_text(json.dumps({"q1": [1, 0], "q2": []}))
+    for source in (path, {"question": ["q1", "q2"], "score": [[1, 0], []]}):
+        with pytest.raises(InputError, match=r"1 sample without a score.*'q2'"):
+            cw.load_evals(source)
+        assert cw.load_evals(source, missing="wrong").questions.tolist() == ["q1", "q2"]
+
+
+def test_decimal_commas(tmp_path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("question;score;seconds\n1,5;0,5;0,25\n2,5;1;3\n")
+    e = cw.load_evals(path)
+    assert (e.questions.tolist(), e.scores[0, :, 0].tolist()) == (["1,5", "2,5"], [0.5, 1.0])
+
+
+@pytest.mark.parametrize("name", ["generation", "sample"])
+def test_a_column_of_answers_is_no_number_of_samples(name) -> None:
+    rows = [
+        {"question": q, name: "It is four, because two and two are." if k else "4", "score": (q + k) % 2}
+        for q in (1, 2)
+        for k in (0, 1)
+    ]
+    with pytest.raises(InputError, match=r"has the question '1' twice.*repeats='samples'"):
+        cw.load_evals(rows)
+    e = cw.load_evals(rows, repeats="samples")
+    assert e.scores[0].tolist() == [[1, 0], [0, 1]]
+    assert not any("sample from" in note for note in e.notes)
+    short = [row | {name: "B" if row["score"] else "C"} for row in rows]
+    assert any("sample from" in note for note in cw.load_evals(short, columns={"sample": name}).notes)
+    numbered = [row | {name: i % 2} for i, row in enumerate(rows)]
+    assert any("sample from" in note for note in cw.load_evals(numbered).notes)
+    if name == "generation":  # a short answer is no number, either
+        with pytest.raises(InputError, match=r"twice.*repeats='samples'"):
+            cw.load_evals(short)
+
+
+def test_a_dict_of_tables_names_the_model_of_each(tmp_path) -> None:
+    pandas = pytest.importorskip("pandas")
+    new = pandas.DataFrame({"question": ["p", "q"], "score": [1, 0]})
+    old = pandas.DataFrame({"model": ["org/old"] * 2, "question": ["q", "p"], "score": [1, 0]})
+    new.to_csv(tmp_path / "run.csv", index=False)
+    for one in (new, new.to_dict("records"), new.to_dict("list"), tmp_path / "run.csv", [str(tmp_path / "run.csv")]):
+        e = cw.load_evals({"new": one, "old": old})
+        assert e.models == ("new", "old")
+        assert e.scores[:, :, 0].tolist() == [[1, 0], [0, 1]]
+    with pytest.raises(InputError, match="'old' is given as the name of logs of 2 models"):
+        cw.load_evals({"new": new, "old": pandas.concat([old, new.assign(model="x")])})
+    with pytest.raises(InputError, match="No column of the table of 'new' is known as the question"):
+        cw.load_evals({"new": new.drop(columns="question"), "old": old})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.evals import Evals, check_looks, plan_looks
@@ -83,3 +84,17 @@ def test_the_error_rate_over_all_looks(samples):
         found = [pair_tests(e.select(questions=np.arange(n)), pairs=pairs).pvalues() for n in looks]
         stopped.append(np.min(found, axis=0) <= plan.nominal_level)
     assert np.mean(stopped) < 0.065
+
+
+def test_scores_that_are_graded_later_are_graded_at_the_first_look(plan):
+    scores = (np.random.default_rng(3).random((2, 100)) < 0.5).astype(float)
+    scores[0, 60] = 0.5
+    check = check_looks(Evals(scores, ("a", "b"), np.arange(100)), "a", "b", plan)
+    first = scores[:, :50]
+    assert check.pvalues[0] == pytest.approx(stats.ttest_rel(first[0], first[1]).pvalue)
+
+
+def test_one_percent_is_one_point(plan):
+    scores = (np.arange(100) < np.array([[51], [50]])).astype(float)
+    check = check_looks(Evals(scores, ("a", "b"), np.arange(100)), "a", "b", plan)
+    assert "is 1 point [" in check.sentences()

@@ -30,7 +30,6 @@ def test_the_formula(samples):
 def test_millers_example():
     """Three points, ω² = 1/9 and no sampling noise: 969 questions (Miller 2024)."""
     assert cw.plan_evals(0.03, question_variance=1 / 9).questions == 969
-    assert cw.plan_evals(0.03, question_variance=1 / 9, level=0.95).questions == 969  # a coverage means the same
     assert cw.plan_evals(-0.03, question_variance=1 / 9).questions == 969
 
 
@@ -80,7 +79,10 @@ def test_a_pilot_of_single_answers_is_known_as_a_whole():
     e = make_pilot(np.random.default_rng(2), samples=1)
     plan = cw.plan_evals(0.05, pilot=e)
     gaps = (e.scores[0] - e.scores[1])[:, 0]
-    assert plan.questions == formula(0.05, gaps.var(ddof=1), (0, 0), (1, 1))
+    # The formula with a continuity correction: a difference that is 1/n smaller.
+    n = plan.questions
+    assert formula(0.05 - 1 / n, gaps.var(ddof=1), (0, 0), (1, 1)) == pytest.approx(n, rel=0.01)
+    assert plan.detectable_at(n) == pytest.approx(0.05, rel=0.001)
     with pytest.warns(CurvewiseWarning, match="more samples do not help"):
         assert cw.plan_evals(0.05, pilot=e, samples=10).questions == plan.questions
 
@@ -140,6 +142,11 @@ def test_looks_keep_the_power_with_a_few_more_questions():
         ({"difference": 0.1, "question_variance": 0.1, "samples": 1.5}, "samples"),
         ({"difference": 0.1, "question_variance": 0.1, "power": 1.0}, "power"),
         ({"difference": 0.1, "question_variance": 0.1, "level": 5}, "level"),
+        (
+            {"difference": 0.1, "question_variance": 0.1, "level": 0.05},
+            r"is a coverage.* Pass level=0\.95 to test at 0\.05",
+        ),
+        ({"difference": 0.1, "question_variance": 0.1, "a": "new"}, "a=… and b=… are models of a pilot: pass pilot"),
         ({"difference": 0.1, "question_variance": 0.1, "looks": 1}, "looks"),
         ({"question_variance": 0.1}, "pass difference"),
         ({"question_variance": 0.1, "questions": 1}, "questions"),
@@ -158,9 +165,10 @@ def test_bad_pilots():
     with pytest.raises(InputError, match="known from pilot"):
         cw.plan_evals(0.1, pilot=e, question_variance=0.1)
     three = Evals(np.concatenate([e.scores, e.scores[:1]]), ("a", "b", "c"), e.questions)
-    with pytest.raises(InputError, match=r"3 models: say which two"):
+    with pytest.raises(InputError, match=r"3 models: say which two are compared\. Pass a=… and b=…"):
         cw.plan_evals(0.1, pilot=three)
-    assert cw.plan_evals(0.1, pilot=three, models=("a", "b")).questions > 2
+    with pytest.raises(InputError, match=r"3 models: say which two"):
+        cw.plan_evals(0.1, pilot=three, a="a")
     with pytest.raises(InputError, match="below 1, the largest possible"):
         cw.plan_evals(1.5, pilot=e)
     with pytest.raises(InputError, match="shows no difference on any question"), pytest.warns(CurvewiseWarning):
@@ -217,3 +225,150 @@ def test_analyses_take_what_load_evals_takes(tmp_path) -> None:
         cw.plan_evals(0.05, difference=0.03, pilot=e)
     with pytest.raises(InputError, match="pilot=… is given twice"):
         cw.plan_evals(e, pilot=e)
+
+
+def test_a_pilot_averaged_over_tasks_of_unequal_size_is_planned_on_as_such():
+    rng = np.random.default_rng(4)
+    tasks = np.repeat(["large", "small"], [500, 20])
+    gaps, found = [], []
+    for _ in range(60):
+        ease = rng.random((520, 1)) + 0.3 * np.array([1, -1])[:, None, None] * rng.normal(size=(520, 1))
+        e = Evals((rng.random((2, 520, 2)) < ease).astype(float), ("a", "b"), np.arange(520), tasks=tasks)
+        c = cw.compare_evals(e, "a", "b", average="tasks")
+        gaps.append(c.difference.estimate)
+        plan = cw.plan_evals(pilot=c)
+        found.append(plan.detectable)
+    # 2.8 standard errors are found with 80% power: those that the differences show, not those of 520 alike questions.
+    assert np.mean(found) == pytest.approx(2.8016 * np.std(gaps), rel=0.3)
+    assert plan.design_effect > 3
+    # The variance of the few questions is known as badly as from few questions.
+    inner = cw.plan_evals(0.1, pilot=c).questions_interval
+    assert inner.high > 2 * inner.low
+
+
+def counted_power(n, difference, apart, level=0.95):
+    """Power of McNemar's exact test, by counting out all samples."""
+    power = 0.0
+    for m in range(n + 1):
+        a = np.arange(m + 1)
+        found = np.minimum(1, 2 * stats.binom.cdf(np.minimum(a, m - a), m, 0.5)) < 1 - level
+        chance = stats.binom.pmf(a, m, (1 + difference / apart) / 2)
+        power += stats.binom.pmf(m, n, apart) * chance[found].sum()
+    return power
+
+
+@pytest.mark.parametrize(("only_a", "only_b"), [(375, 75), (225, 75), (150, 50), (80, 20), (185, 115), (40, 10)])
+def test_plans_of_single_answers_have_the_power_of_the_exact_test(only_a, only_b):
+    """The formula finds 68 to 78% here, instead of 80%."""
+    scores = np.zeros((2, 1000))
+    scores[0, :only_a], scores[1, only_a : only_a + only_b] = 1, 1
+    e, gap, apart = Evals(scores, ("a", "b"), np.arange(1000)), (only_a - only_b) / 1000, (only_a + only_b) / 1000
+    plan = cw.plan_evals(gap, pilot=e)
+    assert counted_power(plan.questions, gap, apart) == pytest.approx(0.8, abs=0.01)
+    have = cw.plan_evals(pilot=e, questions=plan.questions)
+    assert have.detectable == pytest.approx(gap, rel=0.01)
+    for n in (2, 20, 200):
+        assert plan.power_at(n) == pytest.approx(counted_power(n, gap, apart), abs=0.002)
+    assert plan.power_at(5) == 0  # no five answers are significant at 0.05
+    looks = cw.plan_evals(gap, pilot=e, looks=3).looks
+    normal = stats.norm.ppf([0.975, 0.8]).sum() ** 2 * (apart - gap**2) / gap**2
+    assert looks.looks[-1] > plan.questions > normal
+
+
+def test_five_questions_cannot_find_anything_and_the_plan_says_so():
+    scores = np.zeros((2, 5))
+    scores[0, :4], scores[1, 4] = 1, 1
+    with pytest.warns(CurvewiseWarning, match="5 questions only"):
+        plan = cw.plan_evals(pilot=Evals(scores, ("a", "b"), np.arange(5)))
+    assert plan.detectable == math.inf
+    assert "do not find even the largest possible difference" in plan.sentences()
+    assert [cell.text for cell in plan.readable()["detectable"]] == ["none"]
+
+
+def test_a_table_of_a_plan_has_the_digits_of_its_sentence():
+    scores = np.zeros((2, 200))
+    scores[0, :29], scores[1, 29:46] = 1, 1
+    plan = cw.plan_evals(pilot=Evals(scores, ("a", "b"), np.arange(200)))
+    (cell,) = plan.readable()["detectable"]
+    assert cell.text == "9.9 points"
+    assert f"find a difference of {cell.text} with" in plan.sentences()
+
+
+@pytest.mark.filterwarnings("ignore:.*questions are few")
+@pytest.mark.parametrize(("samples", "questions"), [(1, 190), (4, 20), (4, 60)])
+def test_t_tests_of_few_questions_are_planned_by_t(samples, questions):
+    effect = math.sqrt(7.8489 * (0.05 + 0.1 / samples) / questions)
+    plan = cw.plan_evals(effect, question_variance=0.05, sampling_variance=0.05, samples=samples, design_effect=1.0001)
+    n, shift = plan.questions, effect / math.sqrt(0.05 + 0.1 / samples)
+    t = stats.t.ppf(0.975, n - 1)
+    exact = stats.nct.sf(t, n - 1, shift * math.sqrt(n)) + stats.nct.cdf(-t, n - 1, shift * math.sqrt(n))
+    assert plan.power_at(n) == pytest.approx(exact, abs=0.001)
+    assert exact >= 0.8 > plan.power_at(n - 1)
+    assert questions < n <= questions + 4
+
+
+def test_the_power_of_few_questions_is_known_for_any_difference():
+    plan = cw.plan_evals(questions=199, question_variance=0.01)
+    for n in (2, 3, 6, 21, 199):
+        powers = np.array([plan.power_at(n, gap) for gap in np.linspace(0.001, 3, 200)])
+        assert np.isfinite(powers).all()
+        assert (np.diff(powers) > -1e-9).all()
+        assert plan.power_at(n, plan.detectable_at(n)) == pytest.approx(0.8, abs=1e-6)
+
+
+def test_one_sample_of_right_or_wrong_answers_is_tested_exactly():
+    """A pilot of several samples, planned for one, and numbers without a pilot."""
+    e = make_pilot(np.random.default_rng(0))
+    c = cw.compare_evals(e, "a", "b")
+    plan = cw.plan_evals(0.1, pilot=e, samples=1)
+    apart = c.question_variance + sum(c.sampling_variance) + 0.1**2
+    assert counted_power(plan.questions, 0.1, apart) == pytest.approx(0.8, abs=0.005)
+    known = cw.plan_evals(0.1, question_variance=0.05, sampling_variance=0.15)
+    assert known.questions == formula(0.1, 0.05, (0.15, 0.15), (1, 1))
+    assert "right or wrong are tested exactly, which takes 297 questions." in known.sentences()
+    assert counted_power(297, 0.1, 0.36) == pytest.approx(0.8, abs=0.005)
+    graded = cw.plan_evals(1, question_variance=2.0, sampling_variance=3.0)
+    assert "tested exactly" not in graded.sentences()
+
+
+def test_the_models_of_a_pilot_have_the_names_of_a_comparison():
+    e = make_pilot(np.random.default_rng(4))
+    three = Evals(np.concatenate([e.scores, e.scores[:1, ::-1]]), ("a", "b", "c"), e.questions)
+    plan = cw.plan_evals(three, a="b", b="c", difference=0.1)
+    assert plan.questions == cw.plan_evals(0.1, pilot=cw.compare_evals(three, "b", "c")).questions
+    assert plan.questions == cw.plan_evals(0.1, pilot=three, models=("b", "c")).questions
+    assert plan.questions != cw.plan_evals(0.1, pilot=e).questions
+    assert cw.plan_evals(0.1, pilot=e, b="a").samples == (4, 4)  # of two, the other one is a
+    with pytest.raises(InputError, match="models=… names both models"):
+        cw.plan_evals(0.1, pilot=three, models=("a", "b"), b="c")
+    with pytest.raises(InputError, match="is a comparison of 'a' and 'b', of no other models"):
+        cw.plan_evals(0.1, pilot=cw.compare_evals(e, "a", "b"), a="c")
+
+
+def test_the_level_of_a_plan_is_a_coverage_as_everywhere():
+    plan = cw.plan_evals(0.05, question_variance=0.1, level=0.99, looks=2)
+    assert (plan.level, plan.significance, plan.looks.level) == (0.99, 0.01, 0.99)
+    assert plan.questions == formula(0.05, 0.1, (0, 0), (1, 1), level=0.01)
+    assert "at the 0.01 level" in plan.sentences()
+    with pytest.raises(InputError, match=r"Pass level=0\.9 to test at 0\.1"):
+        cw.evals.plan_looks([100, 200], level=0.1)
+
+
+def test_a_pilot_in_which_questions_do_not_vary_is_not_taken_for_certain():
+    scores = np.tile([0.0, 1.0], (2, 40, 1))
+    scores[0, ::10] = 1
+    e = Evals(scores, ("a", "b"), np.arange(40))
+    assert cw.compare_evals(e, "a", "b").question_variance == 0
+    with pytest.warns(CurvewiseWarning, match="no variance between questions"):
+        cw.plan_evals(0.05, pilot=e, question_cost=10)
+
+
+def test_differences_that_cannot_be_are_not_planned_for():
+    with pytest.raises(InputError, match=r"below 1, the largest possible. Three points are 0\.03"):
+        cw.plan_evals(3, question_variance=0.1)
+    judged = cw.plan_evals(2, question_variance=40.0)  # on a scale from 1 to 10, say
+    assert "a difference of 2 with 80% power" in judged.sentences()
+    with pytest.warns(CurvewiseWarning, match="3 questions only"):
+        small = cw.compare_evals(Evals(np.array([[1, 1, 0], [0, 1, 0]]), ("a", "b"), range(3)), "a", "b")
+    assert "3 questions with 1 sample of each are too few" in cw.plan_evals(pilot=small).sentences()
+    assert "38 [10, 1,500] questions" in cw.plan_evals(0.3, pilot=small).sentences()

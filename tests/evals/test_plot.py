@@ -76,6 +76,12 @@ def test_questions_are_counted_in_cells() -> None:
     assert sum(counts) == found.questions
     assert {found.wins[0], found.wins[1]} <= set(counts)
     assert [t.get_text() for t in ax.get_xticklabels()] == ["wrong", "right"]
+    (cells,) = of(ax, CELL)
+    key = [1 - c[3] * (1 - np.array(c[:3])) for c in (patch.get_facecolor() for patch in ax.get_legend().get_patches())]
+    tones = cells.get_array()
+    # The key has the colours of the cells; those on which both are right, or wrong, share one.
+    assert np.allclose([tones[1, 0], tones[0, 1], tones[0, 0]], key)
+    assert np.array_equal(tones[0, 0], tones[1, 1])
 
 
 def test_graded_scores_are_dots() -> None:
@@ -138,3 +144,18 @@ def test_long_names_lose_what_they_share() -> None:
     assert model_names(names, 30) == ["deepseek-base-33b…", "phi-2…"]
     assert model_names(["llama-4-maverick-17b-00001", "llama-4-maverick-17b-00002"], 20)[0].endswith("00001")
     assert len(set(model_names(["x" * 60 + "1", "x" * 60 + "2"], 20))) == 2
+
+
+def test_long_names_lose_what_they_share_before_what_tells_them_apart() -> None:
+    names = [f"deepseek-instruct-{size}b_temp0.8_output" for size in ("1.3", "6.7", "33")] + ["phi-1_temp0.8_output"]
+    short = model_names(names, 22)
+    assert [name[-6:] for name in short] == ["-1.3b…", "-6.7b…", "t-33b…", "phi-1…"]
+    assert max(map(len, short)) <= 22
+
+
+def test_a_question_without_an_error_is_right() -> None:
+    scores = (np.random.default_rng(0).random((2, 40)) < 0.3).astype(float)
+    for better in (True, False):
+        e = cw.Evals(scores, ("a", "b"), np.arange(40), higher_is_better=better)
+        ticks = [t.get_text() for t in cw.compare_evals(e, "a", "b").plot().get_xticklabels()]
+        assert ticks == (["wrong", "right"] if better else ["right", "wrong"])

@@ -154,3 +154,29 @@ def test_intervals_of_ranks_hold_together():
         place = np.array([NAMES.index(m) for m in r.models])
         held += bool(((r.rank_low <= 1 + better[place]) & (r.rank_high >= 8 - worse[place])).all())
     assert held >= 0.93 * 150
+
+
+def test_questions_without_an_error_are_solved_by_all():
+    scores = np.zeros((3, 30))
+    scores[:, :5], scores[1:, 5:20], scores[2, 5:25] = 1, 1, 1
+    errors = cw.rank_models(Evals(scores, NAMES[:3], np.arange(30), higher_is_better=False))
+    right = cw.rank_models(Evals(1 - scores, NAMES[:3], np.arange(30)))
+    assert len(errors.solved_by_none) == 5
+    assert (errors.solved_by_all, errors.solved_by_none) == (right.solved_by_all, right.solved_by_none)
+    assert (errors.models, errors.rank_low.tolist()) == (right.models, right.rank_low.tolist())
+
+
+def test_the_discrimination_of_a_question_is_no_percentage(board):
+    from curvewise.tables import readable_columns
+
+    table = readable_columns(cw.rank_models(board).question_columns(), "fraction")
+    assert not any(cell.text.endswith("%") for cell in table["discrimination"])
+    assert all(cell.text.endswith("%") for cell in table["score"])
+
+
+def test_a_leaderboard_is_told_in_plain_words() -> None:
+    rng = np.random.default_rng(0)
+    e = Evals(rng.random((3, 400)) < np.array([[0.9], [0.88], [0.6]]), ("a", "b", "c"), np.arange(400))
+    text = cw.rank_models(e).sentences()
+    assert text.startswith("b has the best mean score of 3 models on 400 questions: ")
+    assert "a is not significantly worse than any model, and may be the best, too." in text

@@ -244,3 +244,11 @@ def test_exact_coverage_of_single_answers_averaged_over_rates(n):
     rates = (np.arange(1000) + 0.5) / 1000
     held = [stats.binom.pmf(right, n, p)[(s.low <= p) & (p <= s.high)].sum() for p in rates]
     assert 0.94 <= np.mean(held) <= 0.97
+
+
+def test_errors_are_not_counted_as_right_answers():
+    e = Evals(np.zeros((1, 20, 3)), ("a",), np.arange(20), higher_is_better=False)
+    with pytest.warns(CurvewiseWarning, match="every answer of a is right"):
+        cw.score_evals(e)
+    with pytest.raises(InputError, match="a low score is better"):
+        cw.score_evals(e, "pass@2")

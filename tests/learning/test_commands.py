@@ -302,8 +302,8 @@ def test_folds_of_several_files_are_kept(call, tmp_path):
         (tmp_path / f"{half}.csv").write_text(head + "\n".join(rows[half::2]) + "\n")
     whole = call("learning", "fit", tmp_path / "all.csv")
     parts = call("learning", "fit", tmp_path / "0.csv", tmp_path / "1.csv", "--same-name", "pool")
-    assert "not independent of each other" in whole.err
-    assert "not independent of each other" in parts.err
+    assert "6 training subsets with several runs (seeds) each: their mean counts as one run" in whole.err
+    assert "6 training subsets with several runs (seeds) each" in parts.err
 
 
 def test_files_without_learners_are_named_after_the_file(call, table):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import curvewise as cw
@@ -129,6 +130,30 @@ def test_compare_beyond_the_data_warns(call, errors):
     assert "n = 5,748 is 4 times the largest size measured: the comparison rests on the form" in words(done.err)
 
 
+@pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
+def test_seeds_of_a_subset_are_averaged_as_in_a_report(call, tmp_path):
+    """Three seeds on each of three subsets are three runs, not nine; the command does it and says so."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for learner, level in (("a", 1.0), ("b", 1.3)):
+        for n in (50, 100, 200, 400):
+            for fold in range(3):
+                subset = level * n**-0.5 + rng.normal(0, 0.01)
+                rows += [f"{learner},{n},{fold},{seed},{subset + rng.normal(0, 0.002):.6f}" for seed in range(3)]
+    path = tmp_path / "runs.csv"
+    path.write_text("learner,n,fold,seed,error\n" + "\n".join(rows) + "\n")
+    means = cw.fit_learning_curves(cw.load_measurements(path).subset_means())
+    wanted = cw.compare_learning_curves(means["a"], means["b"])
+    found = call("learning", "compare", path, "--json")
+    assert found.document["pvalue"] == pytest.approx(wanted.pvalue)
+    assert found.document["error_difference"]["high"] == pytest.approx(wanted.error_difference.high)
+    for command in ("compare", "fit", "rank"):
+        said = call("learning", command, path)
+        assert "note: 24 training subsets with several runs (seeds) each: their mean counts as one run" in said.err
+        assert "subset_means" not in said.out + said.err
+    assert any("24 training subsets" in text for text in call("learning", "fit", path, "--json").document["notes"])
+
+
 def test_a_target_of_zero_is_refused(call, errors):
     done = call("learning", "fit", errors, "--reach", "0")
     assert done.code == 2
@@ -149,7 +174,7 @@ def test_predictions_give_the_mean_of_runs_and_one_new_run(call, errors):
 def test_tables_for_papers_name_their_intervals(call, errors, markup):
     out = call("learning", "fit", errors, "--table", markup).out
     note = {
-        "latex": r"{5}{l}{\footnotesize Error $e_N$ and data-reliance $\beta_N$ (95\% confidence intervals)} \\",
+        "latex": r"\par{\footnotesize Error $e_N$ and data-reliance $\beta_N$ (95\% confidence intervals)\par}",
         "markdown": "\n\nError e_N and data-reliance β_N (95% confidence intervals)\n",
         "text": "\n\nError e_N and data-reliance β_N (95% confidence intervals)\n",
     }[markup]

@@ -14,9 +14,9 @@ from curvewise.learning.power import group_runs
 N = np.repeat([25, 50, 100, 200, 400.0], [16, 8, 4, 2, 1])
 
 
-def learner(rng, alpha, eta, name="a", gamma=-0.5, slope=20.0):
+def learner(rng, alpha, eta, name="a", gamma=-0.5, slope=20.0, **options):
     error = alpha + eta * N**gamma + rng.standard_normal(len(N)) * np.sqrt(0.02 + slope / N)
-    return build_curve(group_runs(N, error), cw.types.Unit("percent"), learner=name)
+    return build_curve(group_runs(N, error), cw.types.Unit("percent"), learner=name, **options)
 
 
 @pytest.mark.slow
@@ -84,15 +84,19 @@ def test_no_crossing_is_said_so():
     c = cw.compare_learning_curves(a, b)
     assert np.isnan(c.crossing.estimate)
     assert c.data_equivalence.estimate == np.inf
-    assert "No amount of data" in c.summary()
+    assert "The fitted curve of b does not get to the error of a with 1,000 times the data" in c.summary()
+    assert c.readable()["estimate"][2].text == "none up to 4,000"
+    assert "cross" not in c.summary()
 
 
 def test_an_undecided_pair_says_nothing_of_data_that_is_never_enough():
     rng = np.random.default_rng(4)
     c = cw.compare_learning_curves(learner(rng, 5, 100, slope=0.5), learner(rng, 40, 100, "b", slope=0.5))
     factor = replace(c.data_equivalence, low=680.0)
-    assert "the factor is above 680 with 95% confidence" in replace(c, data_equivalence=factor).sentences()
-    assert "No amount of data" not in replace(c, verdict="undecided").sentences()
+    found = replace(c, data_equivalence=factor)
+    assert "; it takes more than 680 times with 95% confidence." in found.sentences()
+    assert str(found.readable()["estimate"][3].text + found.readable()["estimate"][3].after) == "more than 680×"
+    assert "1,000 times" not in replace(c, verdict="undecided").sentences()
 
 
 @pytest.mark.parametrize(
@@ -100,7 +104,8 @@ def test_an_undecided_pair_says_nothing_of_data_that_is_never_enough():
     [
         ((2.2, 0.54, np.inf), "b would need 2.2× [0.54, ∞] the data", "2.2×"),
         ((0.0, 0.0, 0.0021), "b would need less than 0.0021× the data", "less"),
-        ((0.0, 0.0, np.inf), "", "–"),
+        ((0.0, 0.0, np.inf), "", "too few runs to say"),
+        ((2.5, 0.0, np.inf), "", "too few runs to say"),
     ],
 )
 def test_a_factor_is_written_as_far_as_it_is_known(factor, written, cell):
@@ -126,6 +131,27 @@ def test_scores_compare_the_right_way_round():
     assert c.verdict == "a better"
     assert c.error_difference.low > 15
     assert cw.rank_learners([bad, good]).learners[0] == "good"
+
+
+@pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
+def test_what_few_runs_do_not_show_is_said():
+    n = [200, 200, 800, 800]
+    a = cw.fit_learning_curve(n, [0.116, 0.097, 0.077, 0.082], learner="a")
+    b = cw.fit_learning_curve(n, [0.166, 0.124, 0.099, 0.095], learner="b")
+    c = cw.compare_learning_curves(a, b)
+    assert "There are too few runs to say more: the interval is wider than the error itself." in c.sentences()
+    assert [cell.text for cell in c.readable()["estimate"][1::2]] == ["too few runs to say"] * 2
+
+
+@pytest.mark.parametrize("form", ["auto", "power"])
+def test_a_comparison_says_what_its_form_supposes(form):
+    rng = np.random.default_rng(0)
+    a, b = (learner(rng, level, 100, name, form=form) for level, name in ((5, "a"), (5.2, "b")))
+    here, beyond = (replace(cw.compare_learning_curves(a, b, at=at), verdict="undecided") for at in (400, 1600))
+    said = "These intervals suppose no law of the curves. Those of form power suppose a power law"
+    assert (said in here.sentences()) == (form == "auto")
+    assert said not in beyond.sentences() + replace(here, verdict="a better").sentences()
+    assert f"intervals, form {form})" in here.table_note()
 
 
 def test_units_must_agree(simulated):
@@ -374,8 +400,11 @@ def test_a_crossing_is_shown_only_where_both_sides_are_significant():
         c = cw.compare_learning_curves(learner(rng, 8, 120, "steep"), learner(rng, 9.5, 60, "flat"))
         known = c.crossing.low > 0 and c.crossing.high < np.inf
         assert known or np.isnan(c.crossing.estimate)
-        assert ("cross" in c.summary()) == bool(np.isfinite(c.crossing.estimate))
-        assert "none shown" in str(c.readable()["estimate"][2]) or known
+        # The fitted curves cross in the picture: the sentence says why this is not evidence.
+        unshown = "but the data do not show it: each learner would have to be significantly better on its side"
+        assert ("The curves cross near" in c.summary()) == bool(np.isfinite(c.crossing.estimate))
+        assert (unshown in c.summary()) == (np.isnan(c.crossing.estimate) and c._meets < 4000)
+        assert "not shown" in str(c.readable()["estimate"][2]) or known or not c._meets < 4000
         open_ended += not known
         c = cw.compare_learning_curves(learner(rng, 8, 150, "steep"), learner(rng, 14, 90, "flat"))
         inside += bool(np.isfinite(c.crossing.estimate))
@@ -400,7 +429,7 @@ def test_no_crossing_is_shown_where_a_law_is_not_followed():
     gap = [a.error_at(x) - b.error_at(x) for x in (400, 3200)]
     assert gap[0] > 0 > gap[1]
     assert np.isnan(c.crossing.estimate)
-    assert "cross" not in c.summary()
+    assert "so far out they do not follow the fitted laws" in c.summary()
 
 
 def test_the_factor_is_that_of_the_learner_that_needs_more_data():

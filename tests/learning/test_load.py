@@ -336,3 +336,17 @@ def test_a_chosen_metric_whose_direction_is_unknown_must_be_explained(name):
     assert load_measurements(rows, columns={"value": name}, unit="loss").error.tolist() == [0.7, 0.8]
     with pytest.raises(InputError, match=f"the name of the metric '{name}'"):
         load_measurements({"n": [100, 200], "metric": [name] * 2, "value": [0.7, 0.8]})
+
+
+def test_seeds_that_are_all_different_tell_runs_of_a_fold_apart():
+    table = {"n": [50, 50, 100, 100], "fold": [0, 0, 0, 0], "seed": [195, 17, 340, 8], "error": [0.3, 0.31, 0.2, 0.21]}
+    assert len(load_measurements(pd.DataFrame(table))) == 4
+    with pytest.raises(InputError, match="are the same run"):
+        load_measurements(pd.DataFrame(table | {"seed": [195, 195, 340, 8]}))
+
+
+def test_points_between_thousands_are_asked_about(tmp_path):
+    path = tmp_path / "e.csv"
+    path.write_text("n,error\n100,0.3\n1.000,0.2\n10.000,0.1\n")
+    with pytest.raises(InputError, match="is that 1000, or a decimal number"):
+        load_measurements(path)

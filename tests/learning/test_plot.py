@@ -57,7 +57,7 @@ def test_the_drawn_curve_is_the_fitted_curve(fit, x, form):
     curve = fit(form=form)
     ax = plot_learning_curves(curve, x=x)
     (inner,), (outer,) = solid(ax), lines(ax, "curvewise-beyond")
-    for line, low, high in ((inner, 25, 400), (outer, 400, np.inf if x == "sqrt" else 2560)):
+    for line, low, high in ((inner, 25, 400), (outer, 400, np.inf if x == "sqrt" else 1600)):
         place = np.asarray(line.get_xdata())
         with np.errstate(divide="ignore"):
             sizes = SIZE_AT[x](place)
@@ -193,12 +193,18 @@ def test_held_out_by_learner(fit):
         plot_learning_curves(a, held_out=([800], [200.0]))
 
 
-def test_names_stand_at_the_curves_with_the_error_at_N(fit):
+def test_names_stand_at_the_curves_with_the_error_where_they_end(fit):
     curve = fit("plain")
-    for at in (200.0, 400.0):
-        (text,) = names(plot_learning_curves(curve, at=None if at == 400 else at))
-        value = format_interval(curve.interval_at(at).error, "percent").split(" [")[0]
-        assert text == f"plain\n{value} at {at:g}", "the line goes on beyond N"
+    for shown, n in (({}, 1600), ({"to": 800}, 800), ({"at": 200}, 200), ({"predict": [900, 5000]}, 5000)):
+        ax = plot_learning_curves(curve, **shown)
+        (text,) = names(ax)
+        value = format_interval(curve.interval_at(n).error, "percent").split(" [")[0]
+        assert text == f"plain\n{value} at {n:,}"
+        if shown.keys() <= {"to"}:  # no size was asked for: that of the end of the line
+            (line,) = lines(ax, "curvewise-beyond")
+            assert line.get_xdata()[-1] == pytest.approx(n)
+            assert line.get_ydata()[-1] == pytest.approx(curve.error_at(n))
+    text = f"plain\n{format_interval(curve.interval_at().error, 'percent').split(' [')[0]} at 400"
     bare = plot_learning_curves(curve, legend=False)
     assert bare.get_legend() is None
     assert names(bare) == []
@@ -220,16 +226,16 @@ def test_names_stand_at_the_height_of_their_curves(fit):
 
 def test_the_picture_reaches_the_size_asked_for(fit):
     assert plot_learning_curves(fit(), at=50_000).get_xlim()[1] > 50_000
-    assert plot_learning_curves(fit(), to=50_000).get_xlim()[1] > 50_000
+    assert plot_learning_curves(fit(), to=50_000).get_xlim()[1] == pytest.approx(50_000)
     far = fit().samples_to_reach(13.5).estimate
     assert 2560 < far < 6400
     assert plot_learning_curves(fit(), reach=13.5).get_xlim()[1] > far
-    assert plot_learning_curves(fit(), reach=11.0).get_xlim()[1] == pytest.approx(2560), "too far out"
+    assert plot_learning_curves(fit(), reach=11.0).get_xlim()[1] == pytest.approx(1600), "too far out"
 
 
 def test_the_picture_ends_at_the_size_asked_for(fit):
     ax = plot_learning_curves(fit(), to=800)
-    assert 800 < ax.get_xlim()[1] < 1000
+    assert ax.get_xlim()[1] == pytest.approx(800)
     assert 800 in ax.get_xticks()
     assert lines(ax, "curvewise-limit") == [], "four times the largest size is outside"
     before = len(plt.get_fignums())
@@ -251,7 +257,7 @@ def test_sizes_asked_for_have_ticks(fit, x):
 def test_a_comparison_of_several_is_drawn_at_its_size(fit):
     curves = [fit("a"), fit("b", alpha=30.0), fit("c", alpha=40.0)]
     ax = compare_learners(curves, at=800).plot()
-    assert all(text.endswith(" at 800") for text in names(ax))
+    assert all(text.endswith(" at 1,600") for text in names(ax)), "where the lines end"
     assert len(names(ax)) == 3
     (line,) = lines(ax, "curvewise-at")
     assert line.get_xdata()[0] == 800

@@ -15,7 +15,15 @@ from scipy.stats import kendalltau, norm
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.ranking.measure import CheckpointFeatures, RankingMeasure, as_targets
 from curvewise.ranking.prediction import nleep
-from curvewise.ranking.rank import RankSettings, rank_candidates, rank_features, rank_limits, score_limits
+from curvewise.ranking.rank import (
+    RELIABILITY,
+    UNKNOWN,
+    RankSettings,
+    rank_candidates,
+    rank_features,
+    rank_limits,
+    score_limits,
+)
 from curvewise.ranking.scoring import (
     MEASURES,
     Candidate,
@@ -623,6 +631,13 @@ def test_measures_that_agree_on_the_first_alone_are_said_to_disagree():
     )
     # All three are to be fine-tuned: the chance of the first is given all the same.
     assert f"a is the best after fine-tuning with probability {first.chance_best[0]:.0%}." in text
+    # What the chance rests on is no property of these data, and is said.
+    basis = "This takes {} to correlate with fine-tuned accuracy by {}."
+    assert basis.format("separation", "0.80, as given") in text
+    known = replace(first, by="nleep", reliability=RELIABILITY["nleep"], scores={"nleep": first.scores["separation"]})
+    assert basis.format("nleep", "0.78, as on 12 benchmark tasks") in known.sentences()
+    unknown = replace(first, reliability=UNKNOWN).sentences()
+    assert basis.format("separation", "0.22, a cautious assumption") in unknown
     alike = replace(first, scores={**found.scores, "knn": np.array([9.0, 8.0, 7.0])})
     assert "The measures" not in alike.sentences()
     assert "chance to be best" in first.readable()

@@ -10,6 +10,7 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -106,7 +107,13 @@ def studied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
         sections=(first, replace(second, tables=(*second.tables, odd))),
         warnings=tuple(f"Warning number {i}." for i in range(9)),
         runs=many_runs(200),
-        reproduce=Reproduce("Do this.", "curvewise study report", "[study]", "study.toml", {"version": "1"}),
+        reproduce=Reproduce(
+            "Do this.",
+            "curvewise study report my-study.toml --form auto --trust",
+            "[study]",
+            "my-study.toml",
+            {"version": "1"},
+        ),
     )
     return written(tmp_path_factory.mktemp("studied"), report), curves
 
@@ -739,17 +746,25 @@ def test_text_and_figure_stand_side_by_side_where_there_is_room(opened: Opened, 
     assert figure[2] <= 390
 
 
-def test_pictures_and_tables_fit_a_narrow_screen_and_pictures_can_be_enlarged(opened: Opened, studied: Any) -> None:
+def test_a_narrow_screen_has_letters_that_can_be_read_and_headers_apart(opened: Opened, studied: Any) -> None:
     page = opened(studied[0], viewport={"width": 390, "height": 844})
-    stills = page.locator(".still:visible")
-    assert stills.count() > 0
-    for i in range(stills.count()):
-        box = stills.nth(i).locator("svg").bounding_box()
-        assert box["x"] >= 0
-        assert box["x"] + box["width"] <= 390
-        stills.nth(i).click()
-        # Pictures are drawn with letters of 8.5 points or more on a width of about 460 points.
-        assert stills.nth(i).locator("svg").bounding_box()["width"] >= 540
+    assert page.locator(".still:visible").count() > 0
+    # Pictures are scrolled within their card; what a caption says is text below it.
+    letters = """all => all.filter((e) => e.checkVisibility()).map((e) => {
+        const turned = e.getScreenCTM?.() ?? { a: 1, b: 0 };
+        return parseFloat(getComputedStyle(e).fontSize) * Math.hypot(turned.a, turned.b); })"""
+    assert min(page.eval_on_selector_all(".still:not([hidden]) svg text", letters)) >= 9
+    assert min(page.eval_on_selector_all(".note", letters)) >= 13
+    for left, _, right, _ in page.eval_on_selector_all(".still, .note", BOXES):
+        assert 0 <= left <= right <= 390
+    texts = """all => all.map((row) => [...row.children].filter((e) => e.checkVisibility()).map((e) => {
+        const range = document.createRange(); range.selectNodeContents(e);
+        const { left, right } = range.getBoundingClientRect(); return [left, right]; }))"""
+    for row in page.eval_on_selector_all(".reading thead tr, .sortable thead tr", texts):
+        assert all(after[0] - before[1] >= 9 for before, after in pairwise(row))
+    command = page.locator(".command")
+    assert command.evaluate("(e) => e.scrollWidth - e.clientWidth") == 0
+    assert set(lines_of(page, ".command span")) == {1}  # no option is divided at its hyphens
     # Tables of five columns or fewer; more are scrolled.
     small = page.locator(".scroll:not(:has(th:nth-child(6)))")
     assert small.locator(".range").count() > 0

@@ -34,6 +34,22 @@ def test_line_and_band_are_those_of_the_curve(curve: cw.learning.LearningCurve) 
     assert chart["x"]["supported"] == chart["series"][0]["supported"] == 1600
 
 
+def test_brackets_name_the_interval_of_each_column_and_the_target_is_a_round_example(
+    curve: cw.learning.LearningCurve, simulated: tuple[np.ndarray, np.ndarray]
+) -> None:
+    chart = learning_chart([curve])
+    assert chart["intervals"] == "95% confidence intervals"
+    middle = curve.error_at(400)
+    assert chart["target"]["value"] in (10, 15, 20, 25, 30)
+    assert 0.8 < chart["target"]["value"] / middle < 1.25
+    extrapolator = cw.fit_learning_curve(*simulated, unit="percent", form="auto")
+    now = extrapolator.interval_at(400)
+    assert (now.error.kind, now.data_reliance.kind) == ("prediction", "confidence")
+    assert learning_chart([extrapolator])["intervals"] == (
+        "95% prediction intervals for the mean of many runs; of β, 95% confidence intervals of form power"
+    )
+
+
 def test_points_are_runs_or_where_there_are_many_their_means(curve: cw.learning.LearningCurve) -> None:
     def measured(repeats: int) -> Measurements:
         n = np.repeat([25.0, 50.0, 100.0, 200.0, 400.0], repeats)
@@ -67,6 +83,7 @@ def test_loss_below_zero_has_no_floor_and_constant_values_have_room() -> None:
     assert high > 0.5
     below = cw.fit_learning_curve(n, -3 + 5 / np.sqrt(n) + noise, unit="loss")
     assert learning_chart([below])["target"]["floor"] is None
+    assert learning_chart([below])["target"]["value"] == -2.5  # a round number near -2.75
     above = cw.fit_learning_curve(n, 3 + 5 / np.sqrt(n) + noise, unit="loss")
     assert learning_chart([above])["target"]["floor"] == 0
 

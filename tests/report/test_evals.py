@@ -26,7 +26,7 @@ def test_report_of_a_leaderboard(tmp_path) -> None:
     report = report_of(e)
     ranking = cw.rank_models(e)
     assert report.question == "Which model is best?"
-    assert report.answer[0].startswith(f"{ranking.models[0]} leads 5 models on 60 questions")
+    assert report.answer[0].startswith(f"{ranking.models[0]} has the best mean score of 5 models on 60")
     titles = [s.title for s in report.sections]
     first, second = ranking.models[:2]
     assert titles == [
@@ -40,6 +40,23 @@ def test_report_of_a_leaderboard(tmp_path) -> None:
     page = cw.write_report(e, tmp_path / "page.html").read_text(encoding="utf-8")
     assert "How reliable are the models?" in page
     assert "McNemar" in page
+
+
+def test_the_two_best_of_many_are_compared_as_the_ranking_does() -> None:
+    rng = np.random.default_rng(0)
+    found = set()
+    for _ in range(30):
+        e = cw.Evals(
+            rng.random((6, 100)) < np.array([0.8, 0.68, 0.66, 0.64, 0.6, 0.5])[:, None], tuple("abcdef"), range(100)
+        )
+        with quietly():
+            ranking, alone = cw.rank_models(e), cw.compare_evals(e, *cw.rank_models(e).models[:2])
+            section = report_of(e).sections[1]
+        apart = ranking.pair_columns()["pvalue_holm"][0] < 0.05
+        found.add((alone.pvalue < 0.05, apart))
+        assert ("is significantly better" in " ".join(section.text)) == apart
+        assert any("two best of 6 models" in text for text in section.warnings) == (alone.pvalue < 0.05 and not apart)
+    assert found == {(False, False), (True, False), (True, True)}
 
 
 def test_many_pairs_are_those_of_neighbours() -> None:

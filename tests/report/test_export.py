@@ -54,9 +54,10 @@ def test_a_result_is_exported_with_its_numbers(curves, tmp_path):
     export_report(curves, tmp_path, ["latex"], ["png"])
     (table,) = tmp_path.glob("*.tex")
     text = table.read_text()
-    assert text.startswith(r"\begin{tabular}")
+    assert text == curves.to_latex() + "\n"
+    assert text.startswith("% needs \\usepackage{booktabs}\n\\begin{tabular}")
     shown = format_interval(curves["naive Bayes"].interval_at().error, "fraction").replace("%", r"\%")
-    assert f"naive Bayes & 1437 & {shown} &" in text
+    assert f"naive Bayes & 1,437 & {shown} &" in text
     (picture,) = tmp_path.glob("*.png")
     assert picture.read_bytes().startswith(b"\x89PNG")
 

@@ -21,6 +21,8 @@ ROOT = Path(__file__).parents[2]
 def test_a_result_shows_its_picture_beside_its_numbers(curves):
     before = pyplot.get_fignums()
     shown = curves._repr_html_()
+    assert '<th scope="col" style="text-align:left">learner</th><th scope="col">N</th>' in shown
+    assert '<td style="text-align:left"><bdi>naive Bayes</bdi></td>' in shown
     assert shown.count("<svg ") == 1
     assert re.findall(r"<text[^>]*>([^<]*bagged trees[^<]*)</text>", shown)
     assert "<script" not in shown

@@ -94,6 +94,16 @@ def test_style_of_a_picture_stays_in_it() -> None:
     assert "<style" not in svg_of(drawn(["a"]))
 
 
+def test_a_table_stands_beside_a_picture_where_it_fits_and_else_below() -> None:
+    def place_of(cell: str) -> str:
+        table = ReportTable("t", "Table", {"a": [cell, "2%"], "b": [cell, "3%"], "c": [cell, "4%"]})
+        text = page_of(report(sections=(Section("One", ("So.",), figures=(drawn(["net"]),), tables=(table,)),)))
+        return "beside" if text.index("<caption>Table") < text.index('<div class="pictures') else "below"
+
+    assert place_of("1% [0, 2]") == "beside"
+    assert place_of("-1.234% [-2.345, -0.123]") == "below"
+
+
 def test_rows_left_out_are_counted() -> None:
     table = ReportTable("t", "Numbers", {"value": np.arange(MOST_ROWS + 5)})
     page = page_of(report(sections=(Section("One", tables=(table,)),)))

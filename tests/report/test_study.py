@@ -393,7 +393,15 @@ def test_seeds_on_one_of_several_subsets_are_said_to_be(tmp_path, ran_report):
 
 
 def test_the_method_of_an_ensemble_is_no_power_law(several):
-    methods = [text for s in study_report(several, form="auto").sections for text in s.method if "curves" in text]
+    sections = study_report(several, form="auto").sections
+    methods = [text for s in sections for text in s.method if "curves" in text]
     assert methods
     assert not any("e(n) = α + ηn^γ" in text for text in methods)
+    # The form is named once, not for each learner; and the table names the intervals of each column.
+    curves = next(s for s in sections if s.title.startswith("How does the error"))
+    assert [text for text in curves.text if "orm" in text] == [
+        "Form auto: a mean of several laws, which are named under Methods and settings."
+    ]
+    title = "Error e_N and data-reliance β_N at the largest size N "
+    assert curves.tables[0].title == f"{title}(95% prediction intervals; β_N: confidence, of form power)"
     assert any("e(n) = α + ηn^γ" in text for s in study_report(several).sections for text in s.method)

@@ -167,20 +167,20 @@ def test_ids_of_studies_with_classes_are_what_they_were() -> None:
     design = Design(sizes=[100, 200], folds=1, grid={"batch": [16, 32]})
     found = [job.id for job in Study("digits", learners, design).jobs]
     assert found == [
-        "8dd2125313ac15be3737",
-        "4a5dab108135ea767b7d",
-        "4391bdbeffa58a0c8e43",
-        "aabe60111a529618db1a",
-        "38b43b92ce29653c0bc0",
-        "ffdd39bf0746b422d731",
-        "82620c2b536728794d7c",
-        "11c7eaa73aa44daf5d9a",
-        "f28d182d873a1099ca4a",
-        "af52728947d436b2a6be",
-        "c3fda8e50dadae78da13",
-        "27ea9cf7fb424f8e39b0",
-        "2756ff4fd81e8169314e",
-        "ff5ebabd42adfbb94f03",
+        "f2f9c3baf3dd61e842a8",
+        "fad4862a62c85ce3e5b1",
+        "7f59a9d32c2b7a7cba06",
+        "f3192338c4bd6a88afaa",
+        "fc63377ee09545731941",
+        "77e68373c9eae9491f2c",
+        "de03e4a52cf30c598026",
+        "ea326766d2fe3d92dddd",
+        "cc2114e34098c7ee2417",
+        "f9319539699b1dec9aad",
+        "e2652717d05f97e14f17",
+        "18e331623557d723ecb6",
+        "a84365d4aa0a3d81fb4b",
+        "50aac5f3890de413ce02",
     ]
     linear = {"a": Learner(Training("linear", loss="cross-entropy"))}
     same = Study("iris", linear, Design(sizes=[20], folds=2))

@@ -559,3 +559,35 @@ def test_without_a_blind_guess_the_verdict_is_given(call, tmp_path):
     assert "no blind guess" in seen.err
     assert "pass --blind" in seen.err
     assert call("transfer", "tasks", path, "--maximal", "0.1").code == 1
+
+
+def test_a_gate_does_not_open_for_what_was_not_compared(call, losses):
+    """A method at other sizes than scratch has no CCI: neither better nor worse is shown."""
+    lines = [line.replace("bad,1", "bad,3") for line in losses.read_text().splitlines()]
+    losses.write_text("\n".join(lines) + "\n")
+    for options in ((), ("--method", "bad"), ("--compare", "good,bad")):
+        seen = call("transfer", "measure", losses, "--fail-if", "undecided", *options)
+        assert seen.code == 3
+        assert f"undecided holds for {'good − bad' if '--compare' in options else 'bad on a'}" in words(seen.err)
+        assert call("transfer", "measure", losses, "--fail-if", "worse", *options).code == 0
+
+
+def test_the_legend_says_which_gains_are_calibrated(call, losses):
+    text = losses.read_text()
+    other = [line.replace("a,", "b,", 1) for line in text.splitlines()[3:]]
+    losses.write_text(text + "\n".join(other) + "\n")
+    said = words(call("transfer", "measure", losses).out)
+    assert "gain: calibrated risk of scratch (1 blind guess, 0 maximal supervision) minus that of the method" in said
+    assert "(no blind guess for 'b': risk of scratch minus that of the method there)" in said
+    alone = words(call("transfer", "measure", losses, "--task", "b").out)
+    assert "gain: risk of scratch minus that of the method, at" in alone
+
+
+def test_wins_by_what_should_be_high_are_refused(call, tmp_path):
+    for name, rows in (("a", "1,0.2 0,0.9 1,0.1"), ("b", "0,0.8 0,0.9 1,0.3")):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["accuracy,loss", *rows.split()]) + "\n")
+    files = (tmp_path / "a.csv", tmp_path / "b.csv")
+    seen = call("transfer", "wins", *files, "--key", "accuracy")
+    assert seen.code == 2
+    assert "--key 'accuracy' of a.csv is better when higher, by its name: a win is a lower loss" in words(seen.err)
+    assert call("transfer", "wins", *files, "--key", "loss").code == 0

@@ -112,3 +112,34 @@ def test_the_next_method_is_judged_with_a_correction_for_all():
     (line,) = answers(measured({"scratch": 0.8, "best": 0.4, "next": 0.5, "third": 0.6, "last": 0.7}))
     assert "next is next, " in line
     assert ", significantly lower (Holm's correction for 3 comparisons)." in line
+
+
+def test_a_factor_below_a_tenth_is_not_shown_as_0():
+    """A method that starts from nothing useful: 1,000 samples are worth 20 of scratch."""
+    rows = [("scratch", n, r) for n, r in ((10, 0.9), (100, 0.6), (1000, 0.3))] + [("a", 1000, 0.85), ("a", 10000, 0.5)]
+    table = dict(zip(("method", "n", "risk"), map(list, zip(*rows, strict=True)), strict=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CurvewiseWarning)
+        result = measure_transfer(table, blind=1.0, maximal=0.0)
+    factor = result.improvements[0].data_equivalence[0].factor.estimate
+    assert 0.01 < factor < 0.05
+    assert details(result, result.improvements)["data ×"] == [f"{factor:.2g}"]
+
+
+def test_a_cci_whose_sign_negative_weights_decide_is_no_verdict():
+    means = {"scratch": (0.50, 0.30, 0.45), "net": (0.50, 0.30, 0.40)}
+    rows = [
+        (method, n, seed, mean + 1e-4 * (-5, 2, 3)[(seed + i) % 3])
+        for method, risks in means.items()
+        for i, (n, mean) in enumerate(zip((100, 1000, 10000), risks, strict=True))
+        for seed in range(3)
+    ]
+    table = dict(zip(("method", "n", "seed", "loss"), map(list, zip(*rows, strict=True)), strict=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CurvewiseWarning)
+        result = measure_transfer(table, blind=0.9, maximal=0.05)
+    (line,) = answers(result)
+    assert f"net has CCI {result.improvements[0].cci}, of the other sign over log n." in line
+    assert "It is not certain that net pays off" in line
+    assert "the largest size, its loss is 0.4 and that of scratch 0.45, a gain" in line
+    assert "worse" not in line

@@ -312,7 +312,7 @@ def test_rows_are_chosen():
         ({"method": None}, "No column .* known as the method: .*'method': 'COLUMN'"),
         ({"train_size": None}, "No column .* known as the training-set size: .*'n': 'COLUMN'"),
         ({"test_loss": [0.9] * 5}, "differ in length"),
-        ({"method": ["gold"] * 6}, "No method of the dict is called like"),
+        ({"method": ["gold"] * 6}, "controls and no other rows"),
     ],
 )
 def test_what_cannot_be_read_says_which_row_and_what_to_do(columns, message):

@@ -125,3 +125,64 @@ def test_what_a_cell_lacks_is_said():
     found = load_risks(table)
     assert found.blind == {}
     assert "rows of 'blind' have no value for 'task'" in found.notes
+
+
+def test_runs_as_columns_are_not_one_column_of_risks():
+    """loss_1 was taken as a top-1 loss, and the other two thirds of the runs left out."""
+    table = {"method": ["scratch"] * 2 + ["swav"] * 2, "n": [100, 1000] * 2}
+    table |= {f"loss_{k}": [0.8 + k / 100, 0.5, 0.6, 0.4] for k in range(3)}
+    with pytest.raises(InputError, match=r"has 'loss_0', 'loss_1', 'loss_2': .*'risk': 'loss_1'.*a row for each run"):
+        load_risks(table)
+    assert load_risks(table, columns={"risk": "loss_2"}).risk[0] == pytest.approx(0.82)
+    assert load_risks({**table, "loss_0": table["loss_0"]} | {"loss": [1] * 4}, columns={"risk": "loss"}).risk[0] == 1
+
+
+@pytest.mark.parametrize(("name", "words", "one"), [("set", ("train", "test"), "test"), ("epoch", (1, 2, 3), "3")])
+def test_rows_without_seeds_that_differ_in_a_further_column_are_asked_about(name, words, one):
+    """Training and test losses, or the epochs of a run, were averaged as if they were runs."""
+    rows = [
+        {"method": method, "n": n, "loss": risk + i / 10 + run / 100, name: word}
+        for (method, n), risk in {
+            ("scratch", 100): 0.8,
+            ("scratch", 1000): 0.5,
+            ("a", 100): 0.6,
+            ("a", 1000): 0.4,
+        }.items()
+        for i, word in enumerate(words)
+        for run in range(2 + (n > 100))
+    ]
+    with pytest.raises(
+        InputError, match=rf"differ in '{name}', .*where={{'{name}': '{one}'}}, .*seed.*if these are runs"
+    ):
+        load_risks(rows)
+    assert len(load_risks(rows, where={name: one})) == 10
+    assert len(load_risks(rows, columns={"seed": None})) == 10 * len(words)
+    apart = [{**row, name: f"{row[name]}{k}"} for k, row in enumerate(rows)]
+    assert len(load_risks(apart)) == 10 * len(words)  # a column of its own for each row, such as seconds
+
+
+@pytest.mark.parametrize("role", ["blind", "maximal"])
+def test_scratch_is_no_control(role):
+    table = {"method": ["scratch"] * 2 + ["a"] * 2, "n": [100, 1000] * 2, "loss": [0.8, 0.5, 0.6, 0.4]}
+    for options in ({}, {"scratch": "scratch"}):
+        with pytest.raises(InputError, match=f"{role}='scratch': is the method that starts from nothing.* as a number"):
+            load_risks(table, **{role: "scratch"}, **options)
+    assert load_risks(table, scratch="a", **{role: "scratch"}).method_names == ("a",)
+
+
+def test_a_point_between_thousands_is_asked_about():
+    """100, 1.000 and 10.000 were the sizes 100, 1 and 10, so that curves ran backwards."""
+    table = {"method": ["scratch"] * 3 + ["a"] * 3, "n": ["100", "1.000", "10.000"] * 2, "loss": [0.8, 0.5, 0.3] * 2}
+    with pytest.raises(InputError, match=r"Row 2 .*'1\.000': is that 1000, or a decimal number\? Write sizes without"):
+        load_risks(table)
+    assert load_risks(table | {"n": ["100.000", "200.000", "1000.000"] * 2}).n.max() == 1000  # as "%.3f" writes floats
+    assert load_risks(table | {"n": ["100", "1,000", "10k"] * 2}).n.max() == 10000
+
+
+def test_an_empty_column_of_seeds_is_none():
+    """All runs of a method counted as of one seed, and a run that is there twice was not noticed."""
+    table = {"method": ["scratch"] * 4 + ["a"] * 4, "n": [100, 100, 1000, 1000] * 2, "loss": [0.8, 0.7, 0.5, 0.4] * 2}
+    found = load_risks(table | {"seed": [""] * 8, "fold": [None] * 8})
+    assert found.seeds is None
+    assert found.folds is None
+    assert found.notes[-1] == "no seeds: rows of one task, method and size are taken as runs"

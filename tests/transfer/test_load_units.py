@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from curvewise.errors import InputError
+from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.transfer.load import load_risks
+from curvewise.transfer.measure import measure_transfer
+from curvewise.transfer.risks import Control
 
 
 def table(column: str, values: list[float]) -> dict[str, list[Any]]:
@@ -76,3 +78,37 @@ def test_a_control_given_for_some_tasks_leaves_the_others_theirs():
     found = load_risks(rows, maximal={"a": 0.15}, blind=0.9)
     assert {t: c.risk for t, c in found.maximal.items()} == {"a": 0.15, "b": 0.1}
     assert found.method_names == ("few-shot",)
+
+
+def test_a_column_that_says_nothing_of_its_direction_is_asked_about():
+    """Accuracies in a column "value" were read as lower-is-better, which turned every verdict round."""
+    rows = table("value", [0.3, 0.5, 0.4, 0.7])
+    for name in ("value", "error_score"):
+        with pytest.raises(InputError, match=rf"'risk': '{name}'.* does not say whether lower is better: .*Fals.*True"):
+            load_risks(table(name, [0.3, 0.5, 0.4, 0.7]))
+    assert load_risks(rows, higher_is_better=True).risk.tolist() == pytest.approx(ERRORS)
+    assert load_risks(rows, unit="loss").risk.tolist() == [0.3, 0.5, 0.4, 0.7]
+
+
+@pytest.mark.parametrize(("column", "metric"), [("value", "accuracy"), ("value", "test_acc"), ("score", "error")])
+def test_one_metric_in_a_column_says_what_values_are(column, metric):
+    up = metric != "error"
+    rows = table(column, [0.3, 0.5, 0.4, 0.7] if up else ERRORS)
+    found = load_risks(rows | {"metric": [metric] * 4})
+    assert found.risk.tolist() == pytest.approx(ERRORS)
+    assert found.unit == {"accuracy": "error", "test_acc": "test error", "error": "error"}[metric]
+    both = {k: v * 2 for k, v in rows.items()} | {"metric": [metric] * 4 + ["seconds"] * 4}
+    assert load_risks(both, where={"metric": metric}).unit == found.unit
+    with pytest.raises(InputError, match=r"'metric' .* has 2 values"):
+        load_risks(both)
+
+
+def test_a_number_beside_risks_that_were_accuracies_is_asked_about():
+    """A chance level of 0.4 was taken as an error of 0.4, and the calibrated risks were wrong."""
+    rows = table("accuracy", [0.71, 0.82, 0.75, 0.9])
+    with pytest.raises(InputError, match=r"blind=0\.4: may be a value like .*load_risks as .*as a risk: Control\(0"):
+        measure_transfer(load_risks(rows), blind=0.4)
+    for source, blind in ((load_risks(rows), Control(0.6)), (rows, 0.4)):
+        with pytest.warns(CurvewiseWarning):
+            found = measure_transfer(source, blind=blind)
+        assert found.blind["task"].risk == 0.6

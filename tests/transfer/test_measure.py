@@ -318,9 +318,9 @@ class TestControls:
         ("options", "said"),
         [
             ({"tasks": []}, "is empty: name at least one"),
-            ({"blind": "guess"}, "has no risk on task 'a'"),
+            ({"blind": "guess"}, "blind='guess' is no method of the dict"),
             ({"maximal": "scratch"}, "starts from nothing"),
-            ({"maximal": {"b": 0.1}}, "'b', which is none of"),
+            ({"maximal": {"b": 0.1}}, "names the task 'b'"),
             (
                 {"blind": 0.05},
                 r"blind=0.05: of task 'a' \(given\) is not above maximal=0.1 \(given\).* Exchange "
@@ -419,7 +419,7 @@ class TestOddTables:
         row = found.improvement("a", "one")
         assert np.isnan([row.cci.estimate, row.cci.low, row.cci.high, row.pvalue]).all()
         assert row.gain_low[0] > 0
-        assert "no improvement can be computed" in found.summary()
+        assert "a: no CCI can be computed" in found.summary()
         assert "–" in found.table()
 
     def test_flat_scratch_has_no_cci(self) -> None:
@@ -528,8 +528,13 @@ class TestOddTables:
 
     def test_a_table_put_together_twice_is_said(self) -> None:
         given = rows()
-        with pytest.warns(CurvewiseWarning, match="2 rows repeat"):
+        with pytest.raises(InputError, match=r"Rows 1 and 28 .* are the same run .*load_risks"):
             measure([*given, *given[:2]])
+        columns = {k: np.array([r[k] for r in (*given, *given[:2])]) for k in given[0]}
+        named = {f"{k}s": columns[k] for k in ("task", "method", "seed")}
+        risks = TransferRisks(n=columns["n"], risk=columns["risk"], **named)
+        with pytest.warns(CurvewiseWarning, match="2 rows repeat"):
+            measure_transfer(risks, blind=1.0, maximal=0.1)
         bare = [{k: v for k, v in r.items() if k != "seed"} for r in (*given, *given[:2])]
         measure(bare)
 
@@ -553,7 +558,7 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("options", "said"),
         [
-            ({"scratch": "random"}, "scratch='random': was not measured on task 'a'"),
+            ({"scratch": "random"}, "scratch='random' is no method"),
             ({"seeds": "all"}, "seeds='all'"),
             ({"weight": "cubic"}, "weight='cubic'"),
             ({"level": 95}, "level=95"),
@@ -602,14 +607,14 @@ class TestErrors:
         ("source", "said"),
         [
             ("losses.csv", "no such file"),
-            ([1, 2, 3], "source is a list"),
-            ({"method": ["a"], "n": [1]}, "no column 'risk'"),
-            ({"model": ["a"], "n": [1], "loss": [1]}, "no column 'method'.*'model'"),
-            ({"method": ["a"], "n": [1], "loss": [1], "error": [1]}, "keep one"),
-            ({"method": ["a", "b"], "n": [1], "loss": [1]}, "1 risks and"),
-            ({"method": ["a"], "n": [1], "loss": ["low"]}, "must hold numbers"),
-            ({"method": [None], "n": [1], "loss": [1]}, "1 row\\(s\\) without a method"),
-            ({"task": ["average"], "method": ["a"], "n": [1], "loss": [1]}, "rename"),
+            ([1, 2, 3], "a list of records"),
+            ({"method": ["a"], "n": [1]}, "known as the risk.*columns=.* Read the table with load_risks"),
+            ({"thing": ["a"], "n": [1], "loss": [1]}, "known as the method.*'thing'"),
+            ({"method": ["a"], "n": [1], "loss": [1], "error": [1]}, "2 columns of the dict could be the risk"),
+            ({"method": ["a", "b"], "n": [1], "loss": [1]}, "differ in length"),
+            ({"method": ["a"], "n": [1], "loss": ["low"]}, "is not a number"),
+            ({"method": [None], "n": [1], "loss": [1]}, "names no method in row 1"),
+            ({"task": ["average"], "method": ["scratch"], "n": [1], "loss": [1]}, "rename"),
         ],
         ids=["name", "list", "risk", "method", "two", "length", "text", "nameless", "average"],
     )
@@ -618,12 +623,12 @@ class TestErrors:
             measure_transfer(source, blind=1.0)
 
     def test_only_controls(self) -> None:
-        with pytest.raises(InputError, match="no runs beside"):
+        with pytest.raises(InputError, match="controls and no other rows"):
             measure_transfer({"method": ["g"], "n": [-1], "risk": [1.0]}, blind="g")
 
     def test_a_control_without_a_role_is_not_taken_for_a_run(self) -> None:
-        extra = {"task": "a", "method": "gold", "n": -1, "seed": 0, "risk": 0.1}
-        with pytest.raises(InputError, match="training sizes must be positive"):
+        extra = {"task": "a", "method": "mine", "n": -1, "seed": 0, "risk": 0.1}
+        with pytest.raises(InputError, match="a training size is a positive number"):
             measure([*rows(), extra])
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.transfer.blind import blind_guess
+from curvewise.transfer.load import load_risks
 from curvewise.transfer.measure import measure_transfer
 
 SIZES = (100, 1000, 10000)
@@ -79,9 +80,12 @@ def test_sizes_of_one_method_at_which_the_sign_turns_round():
     few = {k: [v[i] for i in keep] for k, v in rows.items()}
     with pytest.warns(CurvewiseWarning) as caught:
         found = measure_transfer(few, blind=0.95, maximal=0.53)
-    assert found.improvement("task", "net").cci.estimate < 0
+    row = found.improvement("task", "net")
+    assert all(np.isnan(v) for v in (row.cci.estimate, row.cci.low, row.pvalue))  # it was −.48, "significantly worse"
     assert any("net: scratch beats maximal" in str(w.message) for w in caught)
-    assert "turns the sign of CCI round" in found.improvement("task", "net").warnings[0]
+    assert "so that there is no CCI" in row.warnings[0]
+    assert (row.gain > 0).all()
+    assert "worse" not in found.summary()
 
 
 def test_the_error_names_the_task():
@@ -91,14 +95,18 @@ def test_the_error_names_the_task():
 
 @pytest.mark.parametrize("controls", [{"blind": 90}, {"blind": 0.9, "maximal": 5}])
 def test_percentages_beside_fractions(controls):
-    with pytest.raises(InputError, match=r"looks like a percentage beside fractions .*Pass 0\.0?"):
+    with pytest.raises(InputError, match=r"is no fraction, .*pass (blind|maximal)=0\.0?"):
         measure_transfer(table("error"), **controls)
+    with pytest.raises(InputError, match=r"looks like a percentage beside fractions .*Pass 0\.0?"):
+        measure_transfer(load_risks(table("error")), **controls)
 
 
 def test_a_fraction_beside_percentages():
     guess = blind_guess([0, 1, 2, 3, 4, 0], "error")
     with pytest.raises(InputError, match=r"looks like a fraction beside percentages .*66\.6667"):
-        measure_transfer(table("error", 100), blind=guess.control(), maximal=0.1)
+        measure_transfer(table("error", 100), blind=guess.control(), maximal=10)
+    with pytest.raises(InputError, match=r"maximal=0.1 among percentages .* may mean 0.1% or 10%"):
+        measure_transfer(table("error", 100), maximal=0.1)
 
 
 @pytest.mark.parametrize("name", ["risk", "loss"])
@@ -123,3 +131,54 @@ def test_a_blind_guess_may_be_far_above_risks_that_are_no_fractions():
 def test_losses_have_no_bounds():
     found = measure_transfer(table("loss"), blind=2.3, maximal=0.1)
     assert found.improvement("task", "net").cci.low > 0
+
+
+def test_a_frame_is_read_as_a_file_is(tmp_path):
+    """Controls, failed runs and further columns mean the same in both."""
+    pd = pytest.importorskip("pandas")
+    rows = table("loss")
+    rows |= {"seed": [0, 1] * 6, "status": ["finished"] * 11 + ["failed"]}
+    controls = {"method": ["blind", "gold"], "n": [-1, 50000], "loss": [0.95, 0.1], "seed": [-1, 0]}
+    controls["status"] = ["finished"] * 2
+    frame = pd.DataFrame({k: [*rows[k], *controls[k]] for k in rows})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CurvewiseWarning)
+        one, two, three = (measure_transfer(s) for s in (frame, tmp_path / "t.csv", frame.to_dict("records")))
+    assert one.maximal["task"].risk == 0.1
+    assert not one.maximal["task"].assumed
+    assert one.methods == ("net",)
+    assert one.curve("task", "net").failed.tolist() == [0, 0, 1]
+    assert one.to_dict()["improvements"] == two.to_dict()["improvements"] == three.to_dict()["improvements"]
+
+
+def test_rows_of_two_splits_in_a_frame_are_no_runs_of_one_another():
+    rows = table("loss")
+    both = {k: v * 2 for k, v in rows.items()} | {"split": ["train"] * 12 + ["test"] * 12}
+    with pytest.raises(InputError, match=r"'split' .* has 2 values: .*where=.*'test'.*load_risks, which has these"):
+        measure_transfer(both)
+
+
+def test_a_cci_whose_sign_negative_weights_decide_is_not_significant():
+    """Scratch gets worse on its second step, where alone the method is better: the paper's weight calls that a loss."""
+    risks = {"scratch": (0.50, 0.30, 0.45), "net": (0.50, 0.30, 0.40)}
+    rows = [
+        (method, n, seed, mean + 1e-4 * (-5, 2, 3)[(seed + i) % 3])
+        for method, means in risks.items()
+        for i, (n, mean) in enumerate(zip(SIZES, means, strict=True))
+        for seed in range(3)
+    ]
+    data = dict(zip(("method", "n", "seed", "loss"), map(list, zip(*rows, strict=True)), strict=True))
+    with pytest.warns(CurvewiseWarning) as caught:
+        found = measure_transfer(data, blind=0.9, maximal=0.05)
+    assert any("over log n it is the other way round" in str(w.message) for w in caught)
+    row = found.improvement("task", "net")
+    assert row.cci.high < 0
+    assert row.gain_ends.significant_at == (10000,)
+    assert row.reversed
+    assert not row.significant
+    assert "significantly worse" not in found.summary()
+    other = measure_transfer(data, blind=0.9, maximal=0.05, weight="log").improvement("task", "net")
+    assert other.significant
+    assert other.cci.low > 0
+    assert not other.reversed

@@ -259,3 +259,9 @@ def test_axes_of_any_size_and_settings_left_alone(what, wins):
         assert len(figure.axes) == 1
     found.plot().figure.draw_without_rendering()
     assert dict(mpl.rcParams) == before
+
+
+def test_wins_against_another_method_name_it_on_the_axis() -> None:
+    losses = np.random.default_rng(0).normal(size=(2, 3, 100))
+    assert win_rate(*losses, names=("swav", "moco")).plot().get_xlabel() == "examples won against moco (%)"
+    assert win_rate(*losses).plot().get_xlabel() == "examples won against scratch (%)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -511,3 +512,19 @@ class TestTies:
         assert found.gain_low[-1] < 0 < found.gain_high[-1]
         assert found.gain_ends is not None
         assert 160 not in found.gain_ends.significant_at
+
+
+def test_runs_without_a_seed_beside_runs_with_one_vary_together_as_without_seeds():
+    """Rows whose seed is missing were all one seed, whose deviations cancel: their intervals were too narrow."""
+    n, off = np.tile([100.0, 1000.0, 10000.0], 3), np.repeat([-0.02, 0.0, 0.02], 3)
+    both = {"tasks": ["task"] * 18, "methods": ["scratch"] * 9 + ["a"] * 9, "n": np.tile(n, 2), "scratch": "scratch"}
+    means = [0.8 * (n / 100) ** -0.2, 0.5 * (n / 100) ** -0.2 + off]
+    known = [str(k) for k in np.repeat([0, 1, 2], 3)]
+    found = []
+    for seeds in (None, known * 2, known + [""] * 9):
+        risks = TransferRisks(**both, risk=np.concatenate(means), seeds=seeds, blind={"task": Control(1.0)})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CurvewiseWarning)
+            found.append(measure_transfer(risks, maximal=0.1).improvement("task", "a").cci)
+    assert found[2].width == pytest.approx(found[0].width)
+    assert found[2].width == pytest.approx(found[1].width)

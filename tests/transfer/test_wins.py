@@ -390,3 +390,14 @@ def test_a_p_value_at_its_floor_is_an_upper_bound() -> None:
     found = win_rate(rng.random((3, 4000)), 1 + rng.random((3, 4000)))
     assert "p < 0.001 against one half" in found.sentences()
     assert found.readable()["p"][0].text == "< 0.001"
+
+
+def test_with_ties_a_verdict_is_about_wins_and_losses() -> None:
+    """The method loses on 8% and ties on the rest: scratch does not beat it "more often than not"."""
+    a, b = np.zeros((1, 500)), np.zeros((1, 500))
+    a[0, :40] = 1.0
+    found = quiet(a, b)
+    assert found.verdict == "worse"
+    assert "it loses significantly more often than it wins" in found.summary()
+    assert "92.0% are ties" in found.summary()
+    assert "it wins significantly more often than it loses" in quiet(b, a).summary()

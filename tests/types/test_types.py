@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 import warnings
 from dataclasses import dataclass, replace
 
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 import curvewise as cw
 from curvewise.tables import format_table
-from curvewise.text import format_number
+from curvewise.text import format_interval, format_number
 from curvewise.types import Interval, Result, plain
 
 
@@ -40,6 +41,27 @@ def test_html_escapes_names(simulated):
     page = curve._repr_html_()
     assert "<script>" not in page
     assert "&lt;script&gt;" in page
+
+
+def test_measurements_show_their_first_rows_in_a_notebook():
+    rows = {"learner": ["a<b"] * 12, "n": [100] * 12, "seed": list(range(12)), "error": [0.123456] * 12}
+    page = cw.load_measurements(rows)._repr_html_()
+    assert page.count("<tr>") == 1 + 10
+    assert "12.3%" in page
+    assert "0.1234" not in page
+    assert '<th style="text-align:left">learner</th>' in page
+    assert '<td style="text-align:left">a&lt;b</td>' in page
+    assert '<td style="text-align:right">12.3%</td>' in page
+    assert "2 further rows are not shown" in page
+
+
+def test_without_a_page_a_result_shows_readable_numbers(simulated, monkeypatch):
+    monkeypatch.setitem(sys.modules, "curvewise.report.page", None)  # as where jinja2 is not installed
+    curve = cw.fit_learning_curve(*simulated, unit="percent")
+    page = curve._repr_html_()
+    assert "95% confidence intervals" in page
+    assert f"{curve.e_N:.4f}" not in page
+    assert format_interval(curve.interval_at().error, "percent") in page
 
 
 def test_tables_escape_their_markup():
@@ -129,11 +151,26 @@ def test_a_result_is_one_line_unless_it_says_otherwise():
     assert repr(Named(0.95, Interval(1.0, 0.5, 2.0), ())) == "my own"
 
 
+def test_tables_group_thousands_and_a_long_note_does_not_widen_them():
+    columns = {"N": [8000, np.int64(12000)], "flag": [True, False], "x": [0.12345678, 2.0]}
+    for kind in ("markdown", "latex", "html", "text"):
+        text = format_table(columns, kind, None)
+        assert "8,000" in text
+        assert "12,000" in text
+        assert "True" in text
+        assert "0.1235" in text
+    latex = format_table(columns, "latex", note="95% intervals " * 20)
+    table, note = latex.split(r"\end{tabular}")
+    assert "intervals" not in table
+    assert note.startswith("\n\\par{\\footnotesize 95\\% intervals")
+
+
 def test_latex_of_names_that_mean_something_to_it():
     names = ["[a]", "*b", 'c<d>|"e"', "f\ng", "h_1 & 50%", "-γ β × ∞ –", "−∞"]
     text = format_table({"[model] γ": names, "a−b ≤ c": [-0.5, -math.inf, 1.5, 2.5, 3.5, 4.5, 5.5]}, "latex")
     rows = text.splitlines()
     assert text.isascii()
+    assert rows.pop(0) == r"% needs \usepackage{booktabs}"
     assert len(rows) == len(names) + 6  # two rules of the table, three of its lines, and the heading
     assert rows[2] == r"{}[model] $\gamma$ & a$-$b $\leq$ c \\"
     assert rows[4:7] == [r"{}[a] & $-0.50$ \\", r"{}*b & $-\infty$ \\", r"c$<$d$>$\textbar{}''e'' & 1.50 \\"]

@@ -113,7 +113,9 @@ def test_tables_have_headings_for_people(call, files):
     many = call("variance", "compare", *files.values(), "--table", "markdown")
     assert "adjusted p " in many.out.splitlines()[0]
     plan = call("variance", "plan", files["a"], "--difference", 0.01, "--table", "latex")
-    assert "std error & half-width & narrowed by one more run" in " ".join(plan.out.split())
+    assert "power for 1\\% & 80\\% power for & std error & half-width & narrowed by one more" in " ".join(
+        plan.out.split()
+    )
     assert "_" not in pair.out + many.out + plan.out
 
 

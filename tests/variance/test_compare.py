@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import csv
+import re
+import warnings
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +15,7 @@ from scipy import stats
 
 import curvewise as cw
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.types import Predictions, as_predictions
+from curvewise.types import Interval, Predictions, as_predictions
 from curvewise.variance import compare_runs, compare_trainings, decompose_variance
 from curvewise.variance.difference import predictions_difference, score_difference
 
@@ -156,6 +159,30 @@ def test_seeds_of_a_store_pair_when_asked(tmp_path):
         compare_runs(one, two_.subset(runs=slice(2)), paired=True)
 
 
+def test_seeds_on_few_training_subsets_are_not_taken_for_independent_runs(tmp_path):
+    a, b = two(np.random.default_rng(6), runs=(6, 6), n=90)
+    for learner, runs in (("one", a), ("two", b)):
+        for i, made in enumerate(runs):
+            about = {"learner": learner, "n": 100, "fold": i % 2, "init_seed": i}
+            cw.write_run(tmp_path, about, predictions=made.astype(int), labels=np.zeros(90, dtype=int))
+    one, other = (cw.load_predictions(tmp_path, learner=name) for name in ("one", "two"))
+    said = r"fewer training subsets than runs \(the 6 runs of one on 2 and the 6 runs of two on 2\)"
+    with pytest.warns(CurvewiseWarning, match=said):
+        compare_runs(one, other)
+    assert any(re.search(said, text) for text in compare_trainings({"one": one, "two": other}).warnings)
+    # Those of one subset differ by their seeds alone, and those with a subset each by chance alone.
+    first = [cw.load_predictions(tmp_path, learner=name, where={"fold": 0}) for name in ("one", "two")]
+    apart = [
+        p.subset(runs=[int(np.flatnonzero([f"fold={k}" in s for s in p.seeds])[0]) for k in (0, 1)])
+        for p in (one, other)
+    ]
+    for pair in (first, apart):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CurvewiseWarning)
+            found = compare_runs(*pair)
+        assert not any("training subsets" in text for text in found.warnings)
+
+
 @quiet
 def test_equal_counts_of_errors_are_no_copies():
     rng = np.random.default_rng(0)
@@ -209,6 +236,52 @@ def test_chances_of_beating_say_what_each_assumes():
     rows = c.readable()["quantity"]
     assert "chance that a beats b, this test set (by ranks)" in rows
     assert "chance that a beats b, new data (normal runs)" in rows
+
+
+@quiet
+@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize("runs", [2, 3, 5])
+def test_new_data_are_never_surer_than_this_test_set(runs, paired):
+    """The part of the examples is known well: without a bound it lends its degrees of freedom to that of the runs."""
+    seen = 0
+    for seed in range(40):
+        a, b = two(np.random.default_rng(seed), runs=(runs, runs), n=300, wobble=0.3)
+        c = compare_runs(a, b, kind="errors", paired=paired, permutations=1)
+        here, new = c._parts.test_set, c._parts.distribution
+        if np.isnan(here.variance):  # both runs of each have the same error
+            continue
+        for level in (0.5, 0.95, 0.99):
+            ends = here.interval(level), new.interval(level)
+            assert ends[1].width >= ends[0].width * (1 - 1e-9)
+        assert new.pvalue >= here.pvalue * (1 - 1e-9)
+        # The bound decides in some of them, and a test at 5% agrees with its interval.
+        seen += bool(np.isclose(new.pvalue, here.pvalue, rtol=1e-9))
+        assert (new.pvalue < 0.05) == (0 not in new.interval(0.95))
+    assert seen
+
+
+@quiet
+def test_a_larger_pvalue_on_this_test_set_says_that_it_is_by_permutation():
+    said = {}
+    for seed in range(30):
+        c = compare_runs(*two(np.random.default_rng(seed), runs=(5, 5), wobble=0.1), kind="errors")
+        if "smallest possible" not in c.summary() and c.test_set_pvalue >= 0.001:
+            said.setdefault("by permutation of the runs)" in c.summary(), set()).add(c.test_set_pvalue > c.pvalue)
+    assert said == {True: {True}, False: {False}}
+
+
+@quiet
+def test_a_chance_that_may_be_anything_is_not_given_as_a_number():
+    rng = np.random.default_rng(3)
+    c = compare_runs(*two(rng, runs=(2, 2), shift=0.0), kind="errors")
+    void = {"distribution_probability_better": Interval(1.0, 0.0, 1.0)}
+    here = Interval(1.0, 0.16, 1.0)
+    one, both = replace(c, probability_better=here, **void), replace(c, probability_better=Interval(0.5, 0, 1), **void)
+    assert "on this test set, whatever the distribution of runs; there are too few runs to say on new data." in str(one)
+    assert [cell.text for cell in one.readable()["estimate"][2:]] == ["1.00", "too few runs to say"]
+    said = "There are too few runs to say how often a random run of a beats one of b on this test set or on new data."
+    assert said in str(both)
+    assert "probability" not in both.sentences()
 
 
 def test_chance_to_beat_is_the_mann_whitney_statistic():

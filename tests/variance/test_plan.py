@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import f as f_distribution
 
-from curvewise.errors import InputError
+from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.types import Predictions
 from curvewise.variance.anova import f_interval, measure_totals, split_variance
+from curvewise.variance.compare import compare_runs
 from curvewise.variance.decompose import decompose_variance
 from curvewise.variance.difference import score_difference, unpaired_difference
 from curvewise.variance.plan import plan_runs, t_power
@@ -162,10 +163,25 @@ def test_the_test_set_for_few_runs_is_told_where_no_number_of_runs_is_enough():
     text = plan.sentences()
     assert "about 4,510 examples with 5 runs of each training, or about 4,190 examples with 10 runs" in text
     assert plan.table_runs.tolist() == [2, 3, 5, 10, 20, 30, 50, 100, 100_000]
-    assert "narrowed by one more run" in plan.readable()
+    assert "narrowed by one more" in plan.readable()
     # Runs that differ in truth by more than the difference: no test set helps.
     text = plan_runs(examples=1000, **asked | {"test_set_std": 0.02}).sentences()
     assert "with 5 or 10 runs no test set is large enough, because runs differ" in text
+
+
+@pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
+def test_the_table_and_the_sentence_agree_in_their_digits():
+    a, b = two_trainings(np.random.default_rng(3), 5, 1000)
+    plan = plan_runs(a, b)
+    table = plan.readable()
+    heads = ["80% power for", "std error", "half-width"]
+    assert len({len(text.rstrip("%").partition(".")[2]) for head in heads for text in table[head]}) == 1
+    row = table["runs"].index(5)
+    (power,) = (head for head in table if head.startswith("power for"))
+    assert power == f"power for {table[heads[0]][row]}"
+    assert f"detect a true difference of {table[heads[0]][row]} [" in plan.sentences()
+    assert f"The interval is then ±{table['half-width'][row]};" in plan.sentences()
+    assert "power for 1%" in plan_runs(a, b, difference=0.01).readable()
 
 
 def test_one_more_run_buys_less_and_less():
@@ -207,6 +223,31 @@ def test_the_table_fits_a_terminal(question):
 def test_bad_input(options, message):
     with pytest.raises(InputError, match=message):
         plan_runs(**options)
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_a_comparison_is_a_pilot(paired):
+    rng = np.random.default_rng(1)
+    a, b = two_trainings(rng, 6, 500)
+    compared = compare_runs(a, b, paired=paired)
+    wanted = plan_runs(difference=0.03, pilot=(decompose_variance(a), decompose_variance(b)), paired=paired)
+    for plan in (plan_runs(compared, difference=0.03), plan_runs(difference=0.03, pilot=compared)):
+        assert (plan.runs, plan.runs_interval, plan.paired) == (wanted.runs, wanted.runs_interval, paired)
+    with pytest.raises(InputError, match="pass nothing beside it"):
+        plan_runs(compared, b)
+    with pytest.warns(CurvewiseWarning):
+        scores = compare_runs([0.1, 0.2, 0.3], [0.2, 0.3, 0.5], higher_is_better=False)
+    with pytest.raises(InputError, match="the predictions of two runs or more of each"):
+        plan_runs(scores, difference=0.03)
+
+
+@pytest.mark.parametrize("runs", [2, 3, 5])
+def test_power_is_that_of_a_comparison_that_is_never_surer_on_new_data(runs):
+    known = {"test_set_std": 0.01, "examples": 1000, "disagreement": 0.001}
+    new, here = (plan_runs(difference=0.02, target=target, **known) for target in ("distribution", "test set"))
+    assert new.power_at(runs) <= here.power_at(runs)
+    widths = [float(plan.table_half_width[list(plan.table_runs).index(runs)]) for plan in (new, here)]
+    assert widths[0] >= widths[1] * (1 - 1e-9)
 
 
 def test_a_pilot_may_be_files_and_need_no_question(tmp_path, call) -> None:

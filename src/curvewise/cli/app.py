@@ -27,6 +27,7 @@ from curvewise.cli.console import (
     hear_warnings,
     note,
     text_of,
+    usage_panel,
     use_options,
 )
 from curvewise.errors import CurvewiseError, Terminated, os_reason
@@ -42,6 +43,7 @@ app = App(
     version=f"curvewise {__version__}",
     version_format="plaintext",
     suppress_keyboard_interrupt=False,
+    error_formatter=usage_panel,
 )
 # By name, so that a command loads its own lens only.
 GROUPS = ("learning", "variance", "response", "transfer", "ranking", "evals", "scaling", "study", "store")

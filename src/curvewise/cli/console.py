@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from curvewise.types.results import Result
     from curvewise.types.units import Unit
 
 
@@ -271,10 +272,17 @@ class Page:
             return
         from curvewise.tables import format_table
 
-        safe = {k: [one_line(v) if isinstance(v, str) else v for v in c] for k, c in columns.items()}
-        text = format_table(safe, self.markup, 4 if digits is None else digits, note=title)
+        text = format_table(columns, self.markup, digits, note=title)
         self._space(console())
         sys.stdout.write(text + "\n")
+
+    def result(self, result: Result, title: str, columns: Columns | None = None) -> None:
+        """Print the table of a result; in a markup it is the one of ``result.table``, as Python gives it."""
+        if self.markup is None or self.as_json:
+            table_in_parts(self, title, result.readable() if columns is None else columns)
+            return
+        self._space(console())
+        sys.stdout.write(in_options(result.table(self.markup)) + "\n")
 
     def code(self, lines: str) -> None:
         """Print lines to copy, indented, as they are."""
@@ -491,11 +499,43 @@ def _pairs(texts: Sequence[str], problem: str) -> Iterator[tuple[str, str]]:
 
 
 def usage_panel(error: CycloptsError) -> Any:
-    """Show words that were not understood; for one value too many, how to pass it."""
+    """Show words that were not understood; for one value too many, how to pass it; for an option, one that is near."""
     from cyclopts import CycloptsPanel
+    from cyclopts.exceptions import UnknownOptionError
 
+    if isinstance(error, UnknownOptionError) and (option := error.token.keyword or error.token.value).startswith("--"):
+        names = [name for argument in error.argument_collection if argument.parse for name in argument.names]
+        return CycloptsPanel(f"Unknown option: {option}.{_near_option(option, names)}")
     again = _repeated(error) if isinstance(error, UnusedCliTokensError) else ""
     return CycloptsPanel(f"One value for each option: write {again}." if again else error)
+
+
+SYNONYMS = {
+    "learner": ("model", "models", "method", "network", "algorithm", "name"),
+    "plot": ("out", "output", "save", "figure", "picture", "image", "png", "savefig"),
+    "table": ("format", "latex", "markdown", "md"),
+    "level": ("alpha", "confidence", "ci", "coverage"),
+    "reach": ("target", "goal"),
+    "at": ("n", "size"),
+    "where": ("filter", "query"),
+}
+"""Options, and what other programs call them."""
+
+
+def _near_option(option: str, names: Sequence[str]) -> str:
+    """Suggest an option of the same meaning, else one that is spelled much alike; nothing where none is.
+
+    >>> _near_option("--model", ["--learner", "--wide"]), _near_option("--lerner", ["--learner"])
+    (' Did you mean --learner?', ' Did you mean --learner?')
+    >>> _near_option("--colour", ["--column", "--wide"])
+    ''
+    """
+    plain = {name.removeprefix("--"): name for name in names if name.startswith("--")}
+    word = option.removeprefix("--").partition("=")[0]
+    same = [meant for meant, words in SYNONYMS.items() if word in words and meant in plain]
+    # At 0.6, the default of difflib, --model is like --wide.
+    close = same or get_close_matches(word, plain, n=1, cutoff=0.75)
+    return f" Did you mean {plain[close[0]]}?" if close else ""
 
 
 def _repeated(error: UnusedCliTokensError) -> str:

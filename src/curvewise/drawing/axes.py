@@ -180,14 +180,14 @@ class SizeAxis:
         return np.geomspace(low, high, points)
 
     def reach(self, limits: Iterable[float], others: Iterable[float]) -> float:
-        """The largest size in the picture: infinity, or a bit beyond all that matters.
+        """The largest size in the picture: infinity, or the last of ``limits`` and a bit beyond all ``others``.
 
         ``limits`` are the sizes up to which curves are trusted, ``others`` those to be seen too.
         """
         if self.name == "sqrt":
             return float("inf")
         finite = [float(n) for n in others if np.isfinite(n)]
-        return max([*(1.6 * n for n in limits), *(1.2 * n for n in finite), 0.0])
+        return max([*limits, *(1.2 * n for n in finite), 0.0])
 
     def finish(
         self, ax: Axes, sizes: FloatArray, low: float, high: float, first: Sequence[float] | FloatArray = ()

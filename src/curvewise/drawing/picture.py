@@ -168,21 +168,33 @@ def save_figure(draw: Callable[[], Axes], path: Path) -> None:
     _save(draw, path, dpi=200)
 
 
-def svg_text(draw: Callable[[], Axes]) -> str:
-    """Call ``draw`` to make Axes, and return their figure as the text of an SVG file."""
+LONGEST_LINE = 240
+"""Letters of a line of a caption that is text beside a picture."""
+
+
+def svg_text(draw: Callable[[], Axes], note: list[str] | None = None) -> str:
+    """Call ``draw`` to make Axes, and return their figure as the text of an SVG file.
+
+    The lines of the caption are moved from the picture into ``note`` if that is given.
+    """
     stream = io.StringIO()
-    _save(draw, stream, format="svg", metadata={"Date": None, "Creator": None})
+    _save(draw, stream, note, format="svg", metadata={"Date": None, "Creator": None})
     return stream.getvalue()
 
 
-def _save(draw: Callable[[], Axes], place: Any, **options: Any) -> None:
+def _save(draw: Callable[[], Axes], place: Any, note: list[str] | None = None, **options: Any) -> None:
     from matplotlib import pyplot
 
-    from curvewise.drawing.style import style
+    from curvewise.drawing.labels import shorten
+    from curvewise.drawing.style import CAPTION, style
 
     with style({"svg.fonttype": "none", "svg.hashsalt": "curvewise", "pdf.fonttype": 42}):
         ax = draw()
         figure = ax.get_figure(root=True)
         if figure is not None:
+            if note is not None:
+                for caption in figure.findobj(lambda artist: artist.get_gid() == CAPTION):
+                    note += [shorten(line, LONGEST_LINE) for line in str(caption.get_label()).split("\n")]
+                    caption.remove()
             figure.savefig(place, bbox_inches="tight", **options)
             pyplot.close(figure)

@@ -297,6 +297,9 @@ def make_legend(ax: Axes, handles: Sequence[Any], labels: Iterable[str], outside
             "bbox_transform": ax.transAxes + down,
             "borderaxespad": 0.0,
         }
+        # A legend wider than the figure would widen the picture, and its letters would be small on a page.
+        fits = [k for k in range(columns, 0, -1) if _legend_inches(texts, k) <= figure.get_size_inches()[0]]
+        columns = next(iter(fits), 1)
     # A label with a leading underscore would be left out, hence numbers first and texts after.
     legend = ax.legend(
         list(handles),
@@ -310,6 +313,13 @@ def make_legend(ax: Axes, handles: Sequence[Any], labels: Iterable[str], outside
     for artist, text in zip(legend.get_texts(), texts, strict=True):
         artist.set_text(text)
     return legend
+
+
+def _legend_inches(texts: Sequence[str], columns: int) -> float:
+    """Return about how wide a legend is: the longest text of each column, and its handles."""
+    rows = -(-len(texts) // columns)
+    longest = (max(map(len, texts[i : i + rows])) for i in range(0, len(texts), rows))
+    return sum(4.7 * letters + 42.0 for letters in longest) / 72
 
 
 def _depth(ax: Axes) -> float:

@@ -273,15 +273,13 @@ def _show_table(page: Page, found: EvalsSurvey) -> None:
         columns["metrics"] = [
             ", ".join(m[:3]) + (f" and {len(m) - 3} more" if len(m) > 3 else "") for m in found.metrics
         ]
-    keys = list(zip(*(columns[name] for name in columns if name != "model"), strict=True))
-    if not page.verbose and page.markup is None:
+        others = [name for name in columns if name != "model"]
         alike: dict[Any, list[str]] = {}
-        for key, model in zip(keys, found.model, strict=True):
-            alike.setdefault(key, []).append(model)
+        for *key, model in zip(*(columns[name] for name in others), found.model, strict=True):
+            alike.setdefault(tuple(key), []).append(model)
         names = [
             n[0] if len(n) == 1 else f"{len(n):,} models: {n[0]}, {n[1]}{', …' * (len(n) > 2)}" for n in alike.values()
         ]
-        others = [name for name in columns if name != "model"]
         columns = dict(zip(others, map(list, zip(*alike, strict=True)), strict=True))
         columns = {"task": columns.pop("task"), "model": names, **columns}
     if page.markup is None:  # tasks, filters and missing scores are columns only where there are some
@@ -470,7 +468,7 @@ def plan(
     questions: Annotated[int | None, Parameter(validator=Number(gte=2))] = None,
     design_effect: Positive = None,
     power: Annotated[float, Parameter(validator=Number(gt=0, lt=1))] = 0.8,
-    level: Level = 0.05,
+    level: Level = 0.95,
     question_cost: Annotated[float, Parameter(validator=Number(gte=0))] = 0.0,
     sample_cost: Annotated[float, Parameter(validator=Number(gt=0))] = 1.0,
     budget: Positive = None,
@@ -515,7 +513,7 @@ def plan(
     power
         Chance of finding the difference.
     level
-        Significance level of the test; 0.95 means 0.05.
+        Coverage of the interval of the difference: 0.95 tests at 0.05.
     question_cost
         Cost of a question: to write it and to grade it.
     sample_cost
@@ -662,7 +660,7 @@ def _answer(
 ) -> int:
     """Print the tables, the sentences and the warnings of a result, draw it, and return the exit status."""
     page.document = result.to_dict()
-    table_in_parts(page, title, columns or result.readable())
+    page.result(result, title, columns)
     for name, further in (more or {}).items():
         table_in_parts(page, name[0].upper() + name[1:], further)
     page.say(in_options(result.sentences()), style=style)

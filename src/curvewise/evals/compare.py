@@ -14,19 +14,11 @@ from curvewise.errors import InputError, warn_all
 from curvewise.evals.evals import Evals
 from curvewise.evals.load import as_evals
 from curvewise.evals.pairs import PairTests, pair_tests
-from curvewise.evals.questions import QuestionScores, question_design, question_scores, question_warnings
-from curvewise.evals.score import error_cells, in_points
+from curvewise.evals.questions import question_design, question_scores, question_warnings
+from curvewise.evals.score import error_cells, in_points, points
 from curvewise.stats.clusters import Clusters, sample_design
 from curvewise.tables import Cell
-from curvewise.text import (
-    format_count,
-    format_interval,
-    format_number,
-    format_pvalue,
-    format_target,
-    format_value,
-    supported_decimals,
-)
+from curvewise.text import format_count, format_interval, format_pvalue, format_value, supported_decimals
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
 
@@ -113,6 +105,9 @@ def compare_evals(
     warn_all(notes)
     seeds = tuple(1 if each is None else len(each) for each in scores.seeds)
     gaps = scores.values[0] - scores.values[1]
+    # The variance of a difference is that between questions and the noise of samples, which may be unknown (NaN).
+    total = float(gaps.var(ddof=1)) if len(gaps) > 1 else math.nan
+    noise = float(scores.sampling_noise.sum())
     return EvalComparison(
         a=a,
         b=b,
@@ -121,9 +116,9 @@ def compare_evals(
         pvalue=pvalue,
         verdict=verdict,
         scores=tuple(map(float, design.mean(scores.values))),
-        question_variance=_gap_between_questions(gaps, scores),
+        question_variance=float(np.maximum(0.0, total - noise)),
         sampling_variance=tuple(map(float, scores.sampling_variance)),
-        sampling_share=_sampling_share(gaps, scores),
+        sampling_share=float(np.minimum(1.0, noise / total)) if total > 0 else math.nan,
         wins=(int((gaps > 0).sum()), int((gaps < 0).sum())),
         questions=len(pair.questions),
         samples=tuple(map(float, pair.samples.mean(axis=1))),
@@ -139,30 +134,21 @@ def compare_evals(
         unit="fraction" if scores.binary else "",
         higher_is_better=e.higher_is_better,
         warnings=tuple(notes),
-        _gap_variance=float(gaps.var(ddof=1)) if len(gaps) > 1 else math.nan,
+        _gap_variance=total,
         _design_effect=_design_effect(gaps, design),
+        _degrees=float(tests.degrees[0]),
         _questions=scores.values,
     )
 
 
 def _design_effect(gaps: NDArray[np.float64], design: Clusters) -> float:
-    """Return the factor by which groups raise the variance of the mean difference; 1 where it is not known."""
-    if len(gaps) < 2 or gaps.var() == 0 or design.count in (1, len(gaps)):
+    """Return the factor by which groups, and averages over tasks, change the variance of the mean difference.
+
+    1 where it is not known.
+    """
+    if len(gaps) < 2 or gaps.var() == 0 or design.count == 1 or not (design.stratified or design.count < len(gaps)):
         return 1.0
     return float(design.variance(gaps) / sample_design(len(gaps)).variance(gaps))
-
-
-def _gap_between_questions(gaps: NDArray[np.float64], scores: QuestionScores) -> float:
-    """Variance between questions of the true difference on them, without the noise of samples."""
-    if len(gaps) < 2:
-        return math.nan
-    return float(np.maximum(0.0, gaps.var(ddof=1) - scores.sampling_noise.sum()))
-
-
-def _sampling_share(gaps: NDArray[np.float64], scores: QuestionScores) -> float:
-    total = float(gaps.var(ddof=1)) if len(gaps) > 1 else math.nan
-    share = float(scores.sampling_noise.sum()) / total if total > 0 else math.nan
-    return share if math.isnan(share) else min(1.0, share)
 
 
 def _method(tests: PairTests, e: Evals, stratified: bool) -> str:
@@ -251,6 +237,7 @@ class EvalComparison(Result):
     warnings: tuple[str, ...]
     _gap_variance: float
     _design_effect: float
+    _degrees: float
     _questions: FloatArray
 
     @property
@@ -310,10 +297,10 @@ class EvalComparison(Result):
         text = [self._verdict(), self._evidence()]
         if self.margin is not None and self.verdict == "undecided":
             p = format_pvalue(self.equivalence_pvalue)
-            text.append(f"That they differ by less than {self._points(self.margin)} is not shown ({p}).")
+            text.append(f"That they differ by less than {points(self.margin, self.unit)} is not shown ({p}).")
         elif self.margin is not None and self.verdict != "equivalent":
             shown = "" if self.better or self.worse else "not shown to be "
-            text.append(f"The difference is {shown}larger than the margin of {self._points(self.margin)}.")
+            text.append(f"The difference is {shown}larger than the margin of {points(self.margin, self.unit)}.")
         text += self._noise()
         text.append(f"The verdict is about {self.population}.")
         return " ".join(text)
@@ -321,7 +308,7 @@ class EvalComparison(Result):
     def _verdict(self) -> str:
         what = "" if self.metric == "mean" else f" in {self.metric}"
         if self.verdict == "equivalent":
-            margin, p = self._points(self.margin or 0.0), format_pvalue(self.equivalence_pvalue)
+            margin, p = points(self.margin or 0.0, self.unit), format_pvalue(self.equivalence_pvalue)
             return f"{self.a} and {self.b} are equivalent{what}: they differ by less than {margin} ({p})."
         if self.verdict == "undecided":
             return f"{self.a} and {self.b} are not significantly different{what}."
@@ -333,12 +320,13 @@ class EvalComparison(Result):
         gap = in_points(self.written_difference())
         design = format_count(self.questions, "question")
         design += f" in {format_count(self.groups, 'group')}" if self.groups is not None else ""
+        ahead = self.wins if self.higher_is_better else self.wins[::-1]
         if self.average != "questions":
             design += ", averaged over tasks"
         return (
             f"{self.a} scores {one} and {self.b} {two}, a difference of {gap} on {design}"
-            f" ({format_pvalue(self.pvalue)}, {self.method}); {self.a} is ahead on {self.wins[0]:,} and {self.b} on"
-            f" {self.wins[1]:,}."
+            f" ({format_pvalue(self.pvalue)}, {self.method}); {self.a} is ahead on {ahead[0]:,} and {self.b} on"
+            f" {ahead[1]:,}."
         )
 
     def written_difference(self) -> str:
@@ -370,8 +358,3 @@ class EvalComparison(Result):
             f"{self.sampling_share:.0%} of the variance of the difference is the noise of samples, which more samples"
             " would reduce; the rest is how questions differ, which only more questions reduce."
         ]
-
-    def _points(self, value: float) -> str:
-        if self.unit != "fraction":
-            return format_number(value)
-        return in_points(format_target(value, "fraction"))

@@ -147,9 +147,7 @@ class Evals:
 
     def index(self, model: str) -> int:
         """Return the place of a model; the error names the models that there are."""
-        if model not in self.models:
-            raise InputError(f"there is no model {model!r}; there are {list_names(self.models)}.")
-        return self.models.index(model)
+        return place_of(model, self.models)
 
     def seed_slots(self, model: int) -> list[NDArray[np.bool_]]:
         """Return which samples belong to each training seed of a model, in order; all to one where there are none."""
@@ -207,7 +205,7 @@ class Evals:
         values = np.stack(runs)
         values = values[:, :, 0] if values.shape[2] == 1 else values
         codes = None if self.groups is None else np.unique(self.groups, return_inverse=True)[1].astype(np.int64)
-        kind = "correct" if self.binary else "scores" if self.higher_is_better else "losses"
+        kind = "losses" if not self.higher_is_better else "correct" if self.binary else "scores"
         return Predictions(
             values,
             kind,
@@ -253,6 +251,13 @@ class Evals:
         if first.groups is not None:
             made["groups"] = first.groups
         return cls(scores, tuple(predictions), ids, **made | fields)
+
+
+def place_of(model: str, models: Sequence[str]) -> int:
+    """Return the place of a model; the error names the models that there are."""
+    if model not in models:
+        raise InputError(f"there is no model {model!r}; there are {list_names(models)}.")
+    return models.index(model)
 
 
 def _align(ids: NDArray[Any], own: NDArray[Any] | None, name: str) -> NDArray[np.int64]:

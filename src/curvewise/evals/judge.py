@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from curvewise.errors import InputError, warn_all
-from curvewise.evals.evals import Evals
+from curvewise.evals.evals import Evals, place_of
 from curvewise.evals.questions import question_scores
+from curvewise.evals.score import in_points
 from curvewise.stats.clusters import sample_design
 from curvewise.stats.proportions import widened_variance
 from curvewise.text import format_count, format_interval, format_value, list_names
@@ -82,6 +83,7 @@ def correct_judge(judge: Evals, human: Evals, *, weight: float | None = None, le
         questions=len(judge.questions),
         labels=len(places),
         level=level,
+        higher_is_better=judge.higher_is_better,
         unit="fraction" if human.binary else "",
         warnings=tuple(notes),
     )
@@ -177,6 +179,8 @@ class JudgeCorrection(Result):
         λ: how far the judge was relied on.
     questions, labels : int
         Questions that the judge scored, and those that humans did.
+    higher_is_better : bool
+        False for losses.
     """
 
     models: tuple[str, ...]
@@ -192,14 +196,13 @@ class JudgeCorrection(Result):
     questions: int
     labels: int
     level: float
+    higher_is_better: bool
     unit: str
     warnings: tuple[str, ...]
 
     def interval(self, model: str) -> Interval:
         """Return the corrected score of one model with its interval."""
-        if model not in self.models:
-            raise InputError(f"there is no model {model!r}; there are {list_names(self.models)}.")
-        m = self.models.index(model)
+        m = place_of(model, self.models)
         return Interval(float(self.scores[m]), float(self.low[m]), float(self.high[m]), self.level)
 
     def _headline(self) -> str:
@@ -232,8 +235,8 @@ class JudgeCorrection(Result):
         text = [f"Corrected by {format_count(self.labels, 'human label')}, {', '.join(shown)}{more}."]
         bias = float(self.judge_bias.mean())
         if bias:
-            word = "overrates" if bias > 0 else "underrates"
-            amount = format_value(abs(bias), self.unit).replace("%", " points")
+            word = "overrates" if (bias > 0) == self.higher_is_better else "underrates"
+            amount = in_points(format_value(abs(bias), self.unit))
             text.append(f"On the labelled questions the judge {word} the answers by {amount}.")
         with np.errstate(divide="ignore", invalid="ignore"):
             gain = float(np.nanmedian((self.human_standard_errors / self.standard_errors) ** 2))

@@ -52,7 +52,7 @@ def load_evals(
     ----------
     paths : path, list of paths, DataFrame, dict or list of records
         A file, a folder, a pattern such as ``logs/*.eval``, or a list of these; or a dict that names the model of
-        each, ``{"new": "logs/a", "old": "logs/b.csv"}``. The formats are
+        each, ``{"new": "logs/a", "old": "logs/b.csv"}`` or ``{"new": frame, "old": another}``. The formats are
 
         - Inspect ``.eval`` and ``.json``; epochs are samples;
         - lm-eval-harness ``samples_*.jsonl``; the ``results_*.json`` of the same date beside it names the model,
@@ -118,9 +118,11 @@ def load_evals(
     Notes
     -----
     C, I, P and N are 1, 0, ½ and 0; true and false are 1 and 0. In a table, ``doc_id`` and ``sample_id`` are the
-    question, ``epoch`` and ``trial`` the sample; with a column ``count``, the score is the number of right answers
-    among so many samples; a cell of the score may also hold a list of marks. An id that reads like a sentence is
-    replaced by a short hash.
+    question, ``epoch`` and ``trial`` the sample, ``training_seed`` the seed of a training; several values of
+    ``seed`` are asked about, because they may also be those of samples. With a column ``count``, the score is the
+    number of right answers among so many samples (if it is 0 or 1 in all rows, name the column: ``columns={"count":
+    "attempts"}``); a cell of the score may also hold a list of marks. An id that reads like a sentence is replaced by a
+    short hash.
 
     AlpacaEval's preferences, from 1 (the baseline's answer) to 2 (the model's), are read with
     ``load_evals("preferences.csv", metric="preference", range=(1, 2))``; its win rate is 100 · (score − 1).
@@ -134,7 +136,16 @@ def load_evals(
     >>> e.scores[:, :, 0].tolist()
     [[0.0, 1.0], [1.0, 1.0]]
     """
-    choice = EvalChoice.of(metric, filter, missing, task, models, repeats, range, higher_is_better)
+    choice = EvalChoice.of(
+        metric=metric,
+        filter=filter,
+        missing=missing,
+        task=task,
+        models=models,
+        repeats=repeats,
+        range=range,
+        higher_is_better=higher_is_better,
+    )
     evals = align(_read(paths, choice, columns, wide, unfinished, allow_large), choice)
     for text in evals.warnings:
         python_warnings.warn(text, CurvewiseWarning, stacklevel=2)
@@ -244,7 +255,7 @@ def survey_evals(
     >>> print(found.problem)
     the list of records has 2 metrics: 'f1', 'exact_match'. Choose one with metric='f1'.
     """
-    chosen = EvalChoice.of(metric, filter, missing, **choice)
+    chosen = EvalChoice.of(metric=metric, filter=filter, missing=missing, **choice)
     selection = _read(paths, chosen, columns, wide, unfinished, allow_large)
     evals, problem = None, Message("")
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from curvewise.errors import InputError, warn_all
 from curvewise.evals.evals import Evals
 from curvewise.evals.pairs import pair_tests
+from curvewise.evals.questions import question_scores
+from curvewise.evals.score import in_points
 from curvewise.stats.sequential import sequential_design
-from curvewise.text import format_interval, format_pvalue
-from curvewise.types.results import Interval, Result
+from curvewise.text import arg, format_interval, format_pvalue
+from curvewise.types.results import Interval, Result, check_level
 
 DRAWS = 100_000
 """Simulated experiments behind a plan."""
@@ -23,7 +25,7 @@ DRAWS = 100_000
 def plan_looks(
     looks: Sequence[int],
     *,
-    level: float = 0.05,
+    level: float = 0.95,
     effects: Sequence[float] = (0.0, 0.1, 0.2, 0.3, 0.5),
     draws: int = DRAWS,
     rng: int | np.random.Generator = 0,
@@ -32,14 +34,14 @@ def plan_looks(
 
     Comparing after every few questions and stopping at the first p < 0.05 finds differences that are not there. This
     plan stops at a smaller p-value, the same at each look, chosen by simulation so that the error rate over all looks
-    is ``level``. Questions must be asked in random order, and each look uses all that were asked so far.
+    is ``1 - level``. Questions must be asked in random order, and each look uses all that were asked so far.
 
     Parameters
     ----------
     looks : sequence of int
         Numbers of questions at which to look, rising: ``[100, 200, 400]``.
     level : float
-        Error rate over all looks; 0.95 is taken to mean 0.05.
+        One minus the error rate over all looks.
     effects : sequence of float
         True differences, in standard deviations of a question's difference, for which to say what to expect.
     draws : int
@@ -53,11 +55,11 @@ def plan_looks(
     >>> round(plan.nominal_level, 3), round(plan.naive_error, 2)
     (0.022, 0.11)
     """
-    alpha = significance(level)
-    design = sequential_design(looks, effects, level=1 - alpha, draws=draws, rng=rng)
+    check_coverage(level)
+    design = sequential_design(looks, effects, level=level, draws=draws, rng=rng)
     return LookPlan(
         looks=design.looks,
-        level=alpha,
+        level=level,
         nominal_level=design.nominal_level,
         naive_error=design.naive_error,
         effects=tuple(map(float, effects)),
@@ -69,12 +71,16 @@ def plan_looks(
     )
 
 
-def significance(level: float) -> float:
-    """Return a significance level such as 0.05; a coverage such as 0.95 is taken to mean the rest."""
-    if not isinstance(level, int | float | np.number) or not 0 < level < 1:
-        raise InputError("must lie between 0 and 1, such as 0.05.", argument="level", value=level)
-    # Other functions take a coverage, and nobody tests at 0.95.
-    return float(min(level, 1 - level))
+def check_coverage(level: float) -> None:
+    """Refuse the level of a test, such as 0.05, where a coverage is asked for."""
+    check_level(level)
+    if level < 0.5:
+        raise InputError(
+            "is a coverage, one minus the level of the test.",
+            argument="level",
+            value=level,
+            remedy=f"Pass {arg('level', round(1 - level, 12))} to test at {level:g}.",
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,11 +92,11 @@ class LookPlan(Result):
     looks : tuple of int
         Numbers of questions at which the two models are compared.
     level : float
-        The chance that any look finds a difference where there is none.
+        One minus the chance that any look finds a difference where there is none.
     nominal_level : float
         The p-value below which a look stops, the same at each.
     naive_error : float
-        That chance if every look stopped at ``level`` instead.
+        That chance if every look stopped at ``1 - level`` instead.
     effects : tuple of float
         True differences, in standard deviations of a question's difference.
     expected_questions, chance_found : tuple of float
@@ -127,8 +133,8 @@ class LookPlan(Result):
         listed = ", ".join(shown if len(shown) <= 10 else [*shown[:4], "…", shown[-1]])
         return (
             f"Compare after {listed} questions in random order, and stop when p < {self.nominal_level:.4f}. Where there"
-            f" is no difference, one is found with a chance of {self.level:.0%} over all looks; stopping at p <"
-            f" {self.level:.2g} instead would make that {self.naive_error:.0%}."
+            f" is no difference, one is found with a chance of {1 - self.level:.0%} over all looks; stopping at p <"
+            f" {1 - self.level:.2g} instead would make that {self.naive_error:.0%}."
         )
 
 
@@ -178,7 +184,10 @@ def check_looks(
     done = tuple(look for look in plan.looks if look <= n)
     pair, rows = e.select([a, b]), []
     for look in done:
-        tests = pair_tests(pair.select(questions=np.arange(look)), metric, pairs=(np.array([0]), np.array([1])))
+        asked = pair.select(questions=np.arange(look))
+        # Graded where any model ever is, as in compare_evals.
+        scores = replace(question_scores(asked, metric), binary=e.binary)
+        tests = pair_tests(asked, metric, pairs=(np.array([0]), np.array([1])), scores=scores)
         low, high = tests.intervals(1 - plan.nominal_level)
         gap = Interval(float(tests.difference[0]), float(low[0]), float(high[0]), 1 - plan.nominal_level)
         rows.append((gap, float(tests.pvalues()[0])))
@@ -278,10 +287,10 @@ class LookCheck(Result):
 
     def sentences(self) -> str:
         """The decision in a few sentences."""
-        gap = format_interval(self.difference, self.unit).replace("%", " points", 1)
+        gap = in_points(format_interval(self.difference, self.unit))
         then = "" if self.next_look is None else f" Look again at {self.next_look:,} questions."
         return (
             f"After {self.questions:,} questions the score of {self.a} minus that of {self.b} is {gap}"
             f" ({format_pvalue(self.pvalue)}; the interval holds at all planned looks together with"
-            f" {1 - self.plan.level:.0%}). Decision: {self.decision}.{then}"
+            f" {self.plan.level:.0%}). Decision: {self.decision}.{then}"
         )

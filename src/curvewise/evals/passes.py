@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError, quietly, warn_all
-from curvewise.evals.evals import Evals
+from curvewise.evals.evals import Evals, place_of
 from curvewise.evals.load import as_evals
 from curvewise.evals.score import error_cells, score_evals
 from curvewise.text import format_count, format_interval, list_names
@@ -119,11 +119,10 @@ class PassCurve(Result):
 
     def interval(self, model: str, k: int) -> Interval:
         """Return the score of one model with its interval."""
-        if model not in self.models:
-            raise InputError(f"there is no model {model!r}; there are {list_names(self.models)}.")
+        m = place_of(model, self.models)
         if k not in self.k:
             raise InputError(f"there is no {self.kind}{k}; there are those of {', '.join(map(str, self.k))} samples.")
-        m, i = self.models.index(model), self.k.index(k)
+        i = self.k.index(k)
         return Interval(float(self.scores[m, i]), float(self.low[m, i]), float(self.high[m, i]), self.level)
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
@@ -146,10 +145,8 @@ class PassCurve(Result):
             each = {f"{self.kind}k": score, "low": low, "high": high, "standard_error": self.standard_errors[0]}
             return {"k": list(self.k), **each}
         table: dict[str, Sequence[Any] | NDArray[Any]] = {"model": list(self.models)}
-        for i, k in enumerate(self.k):
-            name = f"{self.kind}{k}"
-            ends = {name: self.scores[:, i], f"{name}_low": self.low[:, i], f"{name}_high": self.high[:, i]}
-            table |= ends
+        for i, name in enumerate(f"{self.kind}{k}" for k in self.k):
+            table |= {name: self.scores[:, i], f"{name}_low": self.low[:, i], f"{name}_high": self.high[:, i]}
         return table
 
     def readable(self) -> Mapping[str, Sequence[Any]]:

@@ -10,22 +10,26 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtri, ndtr, ndtri
+from scipy.optimize import brentq
+from scipy.special import chdtri, nctdtr, ndtr, ndtri, stdtrit
 
 from curvewise.errors import InputError, warn_all
 from curvewise.evals.compare import EvalComparison, compare_evals
 from curvewise.evals.load import as_evals
-from curvewise.evals.looks import LookPlan, plan_looks, significance
-from curvewise.evals.score import in_points
+from curvewise.evals.looks import LookPlan, check_coverage, plan_looks
+from curvewise.evals.score import points
+from curvewise.stats.proportions import mcnemar_power
 from curvewise.stats.sequential import sequential_design
 from curvewise.tables import Cell
-from curvewise.text import arg, format_count, format_number, format_size, format_target
+from curvewise.text import arg, format_count, format_number, format_size
 from curvewise.types.results import Interval, Result
 
 TRIED = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100)
 """Samples of a question that a frontier lists."""
-MANY = 30
-"""Questions from which on the test by t is nearly the one by the normal distribution that a plan supposes."""
+MANY = 200
+"""Questions from which on t tests are planned by the normal distribution, whose power is hardly higher."""
+FEW = 30
+"""With fewer questions the means of scores are hardly normal."""
 SHIFTS = np.linspace(1, 6, 26)
 """Differences in standard errors of the last look among which the one with the power asked for is found."""
 
@@ -36,6 +40,8 @@ def plan_evals(
     *,
     difference: float | None = None,
     pilot: Any = None,
+    a: str | None = None,
+    b: str | None = None,
     models: tuple[str, str] | None = None,
     question_variance: float | None = None,
     sampling_variance: float | tuple[float, float] | None = None,
@@ -43,7 +49,7 @@ def plan_evals(
     questions: int | None = None,
     design_effect: float | None = None,
     power: float = 0.8,
-    level: float = 0.05,
+    level: float = 0.95,
     question_cost: float = 0.0,
     sample_cost: float = 1.0,
     budget: float | None = None,
@@ -55,7 +61,9 @@ def plan_evals(
     The mean difference over n questions, with K_A and K_B samples of each, has the variance
     (ω² + σ_A²/K_A + σ_B²/K_B)/n: ω² is the variance between questions of the true difference, σ² that of one sample
     around the mean of its question. A difference δ is found with the power asked for by
-    n = (z_{α/2} + z_β)² (ω² + σ_A²/K_A + σ_B²/K_B)/δ² questions (Miller 2024). More samples do not make ω² smaller.
+    n = (z_{α/2} + z_β)² (ω² + σ_A²/K_A + σ_B²/K_B)/δ² questions (Miller 2024), or a few more where these are fewer than
+    200 and t matters. More samples do not make ω² smaller. Single 0/1 answers like those of a pilot are tested by
+    McNemar's exact test, whose power is counted out: it takes 2 to 25% more questions.
 
     Parameters
     ----------
@@ -66,9 +74,11 @@ def plan_evals(
         The true difference of scores that should be found: 0.03 for three points. Without it the plan says which
         difference ``questions`` (or those of the pilot) detect.
     pilot : Evals, EvalComparison, path or other source of :func:`load_evals`, optional
-        Evaluations that exist already, of two models (or name two of them in ``models``), or their comparison.
+        Evaluations that exist already, or a comparison of two models.
+    a, b : str, optional
+        The two models of the pilot, where it holds more than two; ``models=(a, b)`` means the same.
     models : tuple of str, optional
-        The two models of the pilot.
+        Both of them.
     question_variance, sampling_variance : float
         Without a pilot: ω², and σ² of both models, or of each.
     samples : int or tuple of int, optional
@@ -76,11 +86,12 @@ def plan_evals(
     questions : int, optional
         Number of questions that there are: asks which difference they detect.
     design_effect : float, optional
-        Factor by which groups of questions raise the variance: that of the pilot by default, else 1.
+        Factor by which groups of questions raise the variance, or an average over tasks of unequal size: that of the
+        pilot by default, else 1.
     power : float
         Chance of finding the difference.
     level : float
-        Significance level of the two-sided test; 0.95 is taken to mean 0.05.
+        Coverage of the interval of the difference: the two-sided test is made at ``1 - level``.
     question_cost, sample_cost : float
         Cost of a question (to write it and to grade it), and of one sample by one model, for the frontier.
     budget : float, optional
@@ -101,7 +112,7 @@ def plan_evals(
         if known_twice is not None:
             raise InputError(f"{arg(name)} is given twice, once without its name.")
         difference, pilot = (float(given), pilot) if isinstance(given, Real) else (difference, given)
-    alpha = significance(level)
+    check_coverage(level)
     if not 0 < power < 1:
         raise InputError("must lie between 0 and 1, such as 0.8.", argument="power", value=power)
     for name, value in (("difference", difference), ("budget", budget), ("sample_cost", sample_cost)):
@@ -109,7 +120,12 @@ def plan_evals(
             raise InputError("must be a number other than 0, such as 0.03.", argument=name, value=value)
     if not 0 <= question_cost < math.inf:
         raise InputError("must be 0 or more.", argument="question_cost", value=question_cost)
-    known, notes = _planned_variances(pilot, models, question_variance, sampling_variance, samples, design_effect)
+    if pilot is not None:
+        pilot = _pilot_comparison(pilot, a, b, models)
+    elif (a, b, models) != (None, None, None):
+        raise InputError(f"{arg('a')} and {arg('b')} are models of a pilot: pass {arg('pilot')}.")
+    known, notes = _planned_variances(pilot, question_variance, sampling_variance, samples, design_effect)
+    known = replace(known, power=power, level=level)
     if questions is not None and (questions != int(questions) or questions < 2):
         raise InputError("must be a whole number, 2 or more.", argument="questions", value=questions)
     if difference is None and questions is None:
@@ -119,32 +135,34 @@ def plan_evals(
                 f"pass {arg('difference')} (how many questions show it?) or {arg('questions')} (which difference do"
                 " they show?)."
             )
-    factor = float(ndtri(1 - alpha / 2) + ndtri(power)) ** 2
     effect = None if difference is None else abs(difference)
     if effect is not None and effect >= known.width:
         raise InputError(
-            f"must be below {known.width:g}, the largest possible.", argument="difference", value=difference
+            f"must be below {known.width:g}, the largest possible.",
+            argument="difference",
+            value=difference,
+            remedy="Three points are 0.03; of scores on another scale, divide by its width (variances by its square).",
         )
     needed, limits = None, None
     if effect is not None:
-        needed = max(2, math.ceil(factor * known.variance() / effect**2 - 1e-9))
-        limits = known.interval(needed, 1 - alpha)
-        if needed < MANY:
-            notes.append(f"{needed} questions are few: the formula is for {MANY} or more, and t tests need some more.")
+        needed = known.needed(effect)
+        limits = known.interval(needed)
+        if needed < FEW and not known.is_exact():
+            notes.append(f"{needed} questions are few: the plan takes the mean of {FEW} or more to be normal.")
     warn_all(notes)
     plan = EvalPlan(
         difference=effect,
         questions=needed,
         questions_interval=limits,
         available=questions,
-        detectable=None if questions is None else math.sqrt(factor * known.variance() / questions),
+        detectable=None if questions is None else known.detectable(questions),
         samples=known.samples,
         question_variance=known.question_variance,
         sampling_variance=known.sampling_variance,
         design_effect=known.design_effect,
         power=power,
-        level=alpha,
-        frontier=known.frontier(effect, factor, budget, question_cost, sample_cost),
+        level=level,
+        frontier=known.frontier(effect, budget, question_cost, sample_cost),
         budget=budget,
         looks=None,
         metric=known.metric,
@@ -161,7 +179,7 @@ def plan_evals(
 
 @dataclass(frozen=True)
 class _Known:
-    """Variances that a plan rests on."""
+    """Variances that a plan rests on, and the power of the test that they give."""
 
     question_variance: float
     sampling_variance: tuple[float, float]
@@ -171,8 +189,11 @@ class _Known:
     pilot_questions: int | None = None
     width: float = math.inf
     fixed: bool = False  # only as many samples as in the pilot can be planned
+    exact: bool = False  # single answers are tested by McNemar's exact test
     metric: str = "mean"
     unit: str = "fraction"
+    power: float = 0.8
+    level: float = 0.95
 
     def variance(self, samples: int | tuple[int, int] | None = None) -> float:
         """Variance of a question's difference, times the design effect."""
@@ -182,16 +203,62 @@ class _Known:
         parts = self.sampling_variance[0] / one + self.sampling_variance[1] / two
         return self.design_effect * (self.question_variance + parts)
 
-    def interval(self, needed: int, level: float) -> Interval | None:
+    def is_exact(self, samples: int | tuple[int, int] | None = None) -> bool:
+        """Return whether so many samples of a question are tested by McNemar's exact test."""
+        return self.exact and (self.fixed or (self.samples if samples is None else samples) in (1, (1, 1)))
+
+    def chance(self, questions: int, effect: float, samples: int | tuple[int, int] | None = None) -> float:
+        """Power of the test of so many questions."""
+        variance = self.variance(samples)
+        if self.is_exact(samples):
+            # The variance of a difference of 0/1 answers is the share of questions on which they differ, less δ².
+            return mcnemar_power(questions, effect, min(1.0, max(variance + effect**2, effect)), self.level)
+        shift = effect / math.sqrt(variance / questions)
+        if questions >= MANY:
+            z = float(ndtri((1 + self.level) / 2))
+            return float(ndtr(shift - z) + ndtr(-shift - z))
+        degrees = max(1.0, questions / max(1.0, self.design_effect) - 1)
+        t = float(stdtrit(degrees, (1 + self.level) / 2))
+        below, beyond = np.nan_to_num(nctdtr(degrees, shift, [t, -t]))  # NaN where a probability is next to 0
+        return float(1 - below + beyond)
+
+    def factor(self) -> float:
+        """Squared difference that is found, in standard errors: (z_{α/2} + z_β)²."""
+        return float(ndtri((1 + self.level) / 2) + ndtri(self.power)) ** 2
+
+    def needed(self, effect: float, samples: int | None = None) -> int:
+        """Questions that find a difference."""
+        high = max(2, math.ceil(self.factor() * self.variance(samples) / effect**2 - 1e-9))
+        if high >= MANY and not self.is_exact(samples):
+            return high
+        low = 1
+        while self.chance(high, effect, samples) < self.power:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.chance(middle, effect, samples) >= self.power else (middle, high)
+        return high
+
+    def detectable(self, questions: int, samples: int | tuple[int, int] | None = None) -> float:
+        """Difference that so many questions find: infinite where they find none."""
+        exact, normal = self.is_exact(samples), math.sqrt(self.factor() * self.variance(samples) / questions)
+        if questions >= MANY and not exact:
+            return normal
+        most = 1.0 if exact else 30 * normal  # of two questions, whose t has one degree of freedom
+        if self.chance(questions, most, samples) < self.power:
+            return math.inf
+        return float(brentq(lambda gap: self.chance(questions, gap, samples) - self.power, 1e-9 * most, most))
+
+    def interval(self, needed: int) -> Interval | None:
         """Questions needed with the pilot's variance at the limits of its χ² interval."""
         if self.degrees is None:
             return None
-        tail = (1 - level) / 2
+        tail = (1 - self.level) / 2
         low, high = (needed * self.degrees / float(chdtri(self.degrees, p)) for p in (tail, 1 - tail))
-        return Interval(float(needed), low, high, level)
+        return Interval(float(needed), low, high, self.level)
 
     def frontier(
-        self, effect: float | None, factor: float, budget: float | None, per_question: float, per_sample: float
+        self, effect: float | None, budget: float | None, per_question: float, per_sample: float
     ) -> dict[str, NDArray[Any]]:
         """Questions for each number of samples: as many as the difference needs, or as the budget affords."""
         if effect is None and budget is None:
@@ -200,22 +267,40 @@ class _Known:
         rows = []
         for k in tried:
             each = per_question + 2 * k * per_sample
-            variance = self.variance(k)
-            if budget is not None:
-                n = math.floor(budget / each + 1e-9)
-            else:
-                n = max(2, math.ceil(factor * variance / (effect or 1.0) ** 2 - 1e-9))
+            n = math.floor(budget / each + 1e-9) if budget is not None else self.needed(effect or 1.0, k)
             if n >= 2:
-                rows.append((k, n, 2 * k * n, n * each, math.sqrt(factor * variance / n)))
+                rows.append((k, n, 2 * k * n, n * each, self.detectable(n, k)))
         if not rows:
             raise InputError("affords fewer than two questions.", argument="budget", value=budget)
         names = ("samples", "questions", "answers", "cost", "detectable")
         return {name: np.array([row[i] for row in rows]) for i, name in enumerate(names)}
 
 
+def _pilot_comparison(pilot: Any, a: str | None, b: str | None, models: tuple[str, str] | None) -> EvalComparison:
+    """Compare the two models of a pilot: those named, or the only two."""
+    if models is not None:
+        if (a, b) != (None, None):
+            raise InputError(f"{arg('models')} names both models: leave out {arg('a')} and {arg('b')}.")
+        a, b = models
+    if isinstance(pilot, EvalComparison):
+        if not {a, b} - {None} <= {pilot.a, pilot.b}:
+            raise InputError(f"is a comparison of {pilot.a!r} and {pilot.b!r}, of no other models.", argument="pilot")
+        return pilot
+    e = as_evals(pilot, "pilot")
+    if len(e.models) == 2:  # the one that is not named is the other
+        a = a or next(name for name in e.models if name != b)
+        b = b or next(name for name in e.models if name != a)
+    if a is None or b is None:
+        raise InputError(
+            f"has {format_count(len(e.models), 'model')}: say which two are compared.",
+            argument="pilot",
+            remedy=f"Pass {arg('a')} and {arg('b')}.",
+        )
+    return compare_evals(e, a, b)
+
+
 def _planned_variances(
-    pilot: Any,
-    models: tuple[str, str] | None,
+    pilot: EvalComparison | None,
     question_variance: float | None,
     sampling_variance: float | tuple[float, float] | None,
     samples: int | tuple[int, int] | None,
@@ -240,11 +325,15 @@ def _planned_variances(
                 raise InputError("must be 0 or more.", argument=name, value=number)
         if question_variance + sum(both) == 0:
             raise InputError("question_variance and sampling_variance are both 0: nothing varies.")
-        return _Known(float(question_variance), both, counts or (1, 1), design_effect or 1.0), []
+        # Scores between 0 and 1 have variances below 1; others are on a scale of their own.
+        scaled = max(question_variance, *both) > 1
+        width, unit = (math.inf, "") if scaled else (1.0, "fraction")
+        known = _Known(float(question_variance), both, counts or (1, 1), design_effect or 1.0, width=width, unit=unit)
+        return known, []
     for name, value in (("question_variance", question_variance), ("sampling_variance", sampling_variance)):
         if value is not None:
             raise InputError(f"{arg(name)} is known from {arg('pilot')}: leave one of them out.")
-    return _from_pilot(pilot, models, counts, design_effect)
+    return _from_pilot(pilot, counts, design_effect)
 
 
 def _two(value: float | tuple[float, float] | None, name: str) -> tuple[float, float] | None:
@@ -258,18 +347,8 @@ def _two(value: float | tuple[float, float] | None, name: str) -> tuple[float, f
 
 
 def _from_pilot(
-    pilot: Any, models: tuple[str, str] | None, samples: tuple[int, int] | None, design_effect: float | None
+    pilot: EvalComparison, samples: tuple[int, int] | None, design_effect: float | None
 ) -> tuple[_Known, list[str]]:
-    if not isinstance(pilot, EvalComparison):
-        pilot = as_evals(pilot, "pilot")
-        if models is None and len(pilot.models) != 2:
-            raise InputError(
-                f"has {format_count(len(pilot.models), 'model')}: say which two are compared.",
-                argument="pilot",
-                remedy=f"Pass {arg('models')}.",
-            )
-        one, two = models or pilot.models
-        pilot = compare_evals(pilot, one, two)
     notes: list[str] = []
     n, fixed = pilot.questions, pilot.metric != "mean"
     if n < 3:
@@ -290,6 +369,11 @@ def _from_pilot(
                 "the pilot has one sample of a question, so that the noise of samples is not known: the plan takes it"
                 " that more samples do not help."
             )
+    if question == 0:
+        notes.append(
+            "the pilot shows no variance between questions beside the noise of samples, though there may be some: with"
+            " more samples than the pilot's, the plan may be too optimistic."
+        )
     if max(pilot.seeds) > 1:
         notes.append(
             "the pilot has several training seeds, and the plan is about these trainings as they are: more questions do"
@@ -298,22 +382,21 @@ def _from_pilot(
     if question + sum(sampling) == 0:
         raise InputError("shows no difference on any question: nothing can be planned on it.", argument="pilot")
     effect = design_effect if design_effect is not None else pilot._design_effect
-    width = 1.0 if pilot.unit == "fraction" else math.inf
-    return (
-        _Known(
-            question,
-            (sampling[0], sampling[1]),
-            samples or (own[0], own[1]),
-            effect,
-            n - 1.0 if pilot.groups is None else max(1.0, pilot.groups - 1.0),
-            n,
-            width,
-            fixed,
-            pilot.metric,
-            pilot.unit,
-        ),
-        notes,
+    binary, simple = pilot.unit == "fraction", (max(pilot.seeds), effect, pilot.metric) == (1, 1.0, "mean")
+    known = _Known(
+        question,
+        (sampling[0], sampling[1]),
+        samples or (own[0], own[1]),
+        effect,
+        max(1.0, pilot._degrees),  # NaN, of one group, is 1
+        n,
+        width=1.0 if binary else math.inf,
+        fixed=fixed,
+        exact=binary and simple and pilot.groups is None,
+        metric=pilot.metric,
+        unit=pilot.unit,
     )
+    return known, notes
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,9 +422,9 @@ class EvalPlan(Result):
     sampling_variance : tuple of float
         σ² of a and of b.
     design_effect : float
-        Factor by which groups of questions raise the variance.
+        Factor by which groups of questions, or an average over tasks of unequal size, raise the variance.
     power, level : float
-        Chance of finding the difference, and significance level of the test.
+        Chance of finding the difference, and coverage of its interval: the test is made at :attr:`significance`.
     frontier : dict of str to ndarray
         For each number of ``samples`` (the same by both models): ``questions``, ``answers`` of both models in all,
         their ``cost``, and the difference they detect. With a budget the questions are those it affords.
@@ -373,6 +456,11 @@ class EvalPlan(Result):
     _known: _Known
 
     @property
+    def significance(self) -> float:
+        """Level of the two-sided test, 1 − ``level``: the chance of finding a difference where there is none."""
+        return round(1 - self.level, 12)
+
+    @property
     def cheapest(self) -> tuple[int, int]:
         """Questions and samples of each that cost least, or that detect the smallest difference within the budget."""
         if not self.frontier:
@@ -387,13 +475,11 @@ class EvalPlan(Result):
         effect = self.difference if difference is None else abs(difference)
         if effect is None:
             raise InputError(f"pass {arg('difference')}: the plan has none.")
-        shift, z = effect / math.sqrt(self._known.variance(samples) / questions), float(ndtri(1 - self.level / 2))
-        return float(ndtr(shift - z) + ndtr(-shift - z))
+        return self._known.chance(questions, effect, samples)
 
     def detectable_at(self, questions: int, samples: int | tuple[int, int] | None = None) -> float:
-        """Difference that so many questions find with the power of the plan."""
-        factor = float(ndtri(1 - self.level / 2) + ndtri(self.power))
-        return factor * math.sqrt(self._known.variance(samples) / questions)
+        """Difference that so many questions find with the power of the plan; infinite where they find none."""
+        return self._known.detectable(questions, samples)
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per number of samples: questions, answers in all, cost and detectable difference."""
@@ -402,8 +488,10 @@ class EvalPlan(Result):
         return {"samples": [self.samples[0]], "questions": [self.available], "detectable": [self.detectable]}
 
     def readable(self) -> Mapping[str, Sequence[Any]]:
-        """Return one row per number of samples, the cost as a plain number."""
+        """Return one row per number of samples, the cost as a plain number and differences in points."""
         table = dict(super().readable())
+        if "detectable" in table:
+            table["detectable"] = [Cell(self._shown(float(gap))) for gap in self.columns()["detectable"]]
         if "cost" in table:
             table["cost"] = [Cell(format_number(float(cost))) for cost in self.frontier["cost"]]
             if np.array_equal(self.frontier["cost"], self.frontier["answers"]):
@@ -412,30 +500,33 @@ class EvalPlan(Result):
                 del table["detectable"]  # the difference that was asked for, in every row
         return table
 
+    def _shown(self, gap: float) -> str:
+        """Write a difference that is found, in two digits."""
+        return "none" if gap >= self._known.width else points(float(f"{gap:.2g}"), self.unit)
+
     def sentences(self) -> str:
         """The plan in a few sentences."""
         text = []
         one, two = self.samples
         each = format_count(one, "sample") if one == two else f"{one} and {two} samples"
-        test = f"with {self.power:.0%} power at the {self.level:.2g} level"
+        test = f"with {self.power:.0%} power at the {self.significance:.2g} level"
         if self.questions is not None and self.difference is not None:
             inner = self.questions_interval
-            limits = "" if inner is None else f" [{format_size(inner.low)}, {format_size(inner.high)}]"
+            limits = "" if inner is None else f" [{format_size(round(inner.low))}, {format_size(round(inner.high))}]"
             text.append(
                 f"{self.questions:,}{limits} questions with {each} of each are needed to find a difference of"
-                f" {_in_points(self.difference, self.unit)} {test}."
+                f" {points(self.difference, self.unit)} {test}."
             )
         if self.available is not None and self.detectable is not None:
-            text.append(
-                f"{self.available:,} questions with {each} of each find a difference of"
-                f" {_in_points(float(f'{self.detectable:.2g}'), self.unit)} {test}."
-            )
+            found = f"find a difference of {self._shown(self.detectable)}"
+            if self.detectable >= self._known.width:
+                found = "are too few: they do not find even the largest possible difference"
+            text.append(f"{self.available:,} questions with {each} of each {found} {test}.")
         if self.frontier and len(self.frontier["samples"]) > 1:
             n, k = self.cheapest
             what = "cost least"
             if self.budget is not None:
-                least = float(f"{self.detectable_at(n, k):.2g}")
-                what = f"find the smallest difference within the budget, {_in_points(least, self.unit)} {test}"
+                what = f"find the smallest difference within the budget, {self._shown(self.detectable_at(n, k))} {test}"
             if self.budget is None and (n, k, k) == (self.questions, *self.samples):
                 text.append("No other number of samples costs less.")
             else:
@@ -444,17 +535,16 @@ class EvalPlan(Result):
         share = self.question_variance / (self.question_variance + noise)
         if noise > 0 and self.metric == "mean":
             text.append(f"{share:.0%} of the variance is how questions differ, which more samples do not reduce.")
+        known = self._known
+        simple = (known.unit, known.samples, known.design_effect) == ("fraction", (1, 1), 1.0)
+        if self.difference and simple and known.degrees is None:
+            exact = replace(known, exact=True).needed(self.difference)
+            text.append(f"Single answers that are right or wrong are tested exactly, which takes {exact:,} questions.")
         if self._known.fixed and self.samples == (1, 1) and self.metric == "mean":
             text.append("The pilot has one sample of each question: the gain of further samples is not known.")
         if self.looks is not None:
             text.append(self.looks.sentences())
         return " ".join(text)
-
-
-def _in_points(value: float, unit: str) -> str:
-    if unit != "fraction":
-        return format_number(value)
-    return in_points(format_target(value, "fraction"))
 
 
 def _sequence(plan: EvalPlan, looks: int, rng: int | np.random.Generator) -> LookPlan:
@@ -465,8 +555,10 @@ def _sequence(plan: EvalPlan, looks: int, rng: int | np.random.Generator) -> Loo
     # With many values a difference of θ standard deviations is found as often as θ√n says, n being the last look.
     steps = np.arange(1, looks + 1)
     trial = sequential_design(
-        (200 * steps).tolist(), (SHIFTS / math.sqrt(200 * looks)).tolist(), level=1 - plan.level, rng=rng
+        (200 * steps).tolist(), (SHIFTS / math.sqrt(200 * looks)).tolist(), level=plan.level, rng=rng
     )
-    last = (float(np.interp(plan.power, trial.found, SHIFTS)) / effect) ** 2
+    # The exact test needs more questions than a normal one, here as without looks.
+    more = (plan.questions or 0) * effect**2 / plan._known.factor()
+    last = max(1.0, more) * (float(np.interp(plan.power, trial.found, SHIFTS)) / effect) ** 2
     places = np.maximum(np.ceil(last * steps / looks), steps + 1).astype(int)
     return plan_looks(places.tolist(), level=plan.level, effects=(0.0, effect, 2 * effect), rng=rng)

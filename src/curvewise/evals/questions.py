@@ -96,26 +96,26 @@ class QuestionScores:
         For pass@k and pass^k that of the question's estimate, from as many samples as there are. NaN where every
         question has a single sample.
         """
-        many = self.samples if self.metric.kind == "mean" else 1
+        known, many = np.isfinite(self.noise), self.samples if self.metric.kind == "mean" else 1
         with np.errstate(invalid="ignore"):
-            return _mean_known(self.noise * many)
+            means: FloatArray = np.where(known, self.noise * many, 0.0).sum(axis=1) / known.sum(axis=1)
+        return means
 
     @property
     def sampling_noise(self) -> FloatArray:
-        """Variance of a question's score over new samples, averaged over questions, of each model."""
-        return np.maximum(0.0, _mean_known(self.noise))
+        """Variance of a question's score over new samples, averaged over questions, of each model.
+
+        A question with a single sample is taken to vary as one sample of the others does.
+        """
+        many = self.samples if self.metric.kind == "mean" else 1
+        noise = np.where(np.isnan(self.noise), self.sampling_variance[:, None] / many, self.noise)
+        means: FloatArray = np.maximum(0.0, noise.mean(axis=1))
+        return means
 
     def noise_of_mean(self, design: Clusters) -> FloatArray:
         """Variance of the weighted mean over new samples of the same questions, of each model; 0 where unknown."""
         found: FloatArray = np.nan_to_num(self.noise) @ design.weights**2
         return np.maximum(0.0, found)
-
-
-def _mean_known(values: FloatArray) -> FloatArray:
-    known = np.isfinite(values)
-    with np.errstate(invalid="ignore"):
-        means: FloatArray = np.where(known, values, 0.0).sum(axis=1) / known.sum(axis=1)
-    return means
 
 
 def question_scores(e: Evals, metric: str | None = None) -> QuestionScores:
@@ -141,6 +141,11 @@ def question_scores(e: Evals, metric: str | None = None) -> QuestionScores:
     how = parse_metric(metric)
     if how.kind != "mean" and not e.binary:
         raise InputError(f"{arg('metric', metric)} counts right answers, and the scores are not all 0 or 1.")
+    if how.kind != "mean" and not e.higher_is_better:
+        raise InputError(
+            f"{arg('metric', metric)} counts scores of 1 as right, and here a low score is better.",
+            remedy="Turn the scores around (1 − score) and say that a high one is better.",
+        )
     values, noise = np.empty((2, *e.shape[:2]))
     seeds: list[FloatArray | None] = []
     names = []
@@ -300,8 +305,8 @@ def question_warnings(e: Evals, scores: QuestionScores, design: Clusters) -> lis
     seeds = [len(each) for each in scores.seeds if each is not None]
     if seeds and min(seeds) < FEW_SEEDS:
         notes.append(f"{min(seeds)} training seeds of a model: the intervals assume normal seed effects.")
-    low, high = e.range
-    ends = {name: scores.values[:, 0] == end for name, end in (("right", high), ("wrong", low)) if np.isfinite(end)}
+    worst, best = e.range if e.higher_is_better else e.range[::-1]
+    ends = {name: scores.values[:, 0] == end for name, end in (("right", best), ("wrong", worst)) if np.isfinite(end)}
     for name, first in ends.items():
         same = [e.models[m] for m in np.flatnonzero(first) if (scores.values[m] == scores.values[m, 0]).all()]
         if same and len(e.questions) > 1:
@@ -328,7 +333,7 @@ def _identical_models(e: Evals, scores: QuestionScores) -> list[str]:
 def _mixed_scales(e: Evals, scores: QuestionScores) -> list[str]:
     """Name models that look like fractions beside others that look like percentages."""
     most = scores.values.max(axis=1)
-    if e.range[1] <= 1 or most.max() <= 1 or e.range[0] < 0:
+    if not 1 < e.range[1] < np.inf or most.max() <= 1 or e.range[0] < 0:
         return []
     small = [e.models[m] for m in np.flatnonzero((most <= 1) & (scores.values.min(axis=1) >= 0) & (most > 0))]
     if not small:

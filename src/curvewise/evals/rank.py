@@ -71,6 +71,7 @@ def rank_models(
     bars = _tie_bars(apart)
     warn_all(scored.warnings)
     values = scored.scores[order]
+    worst, best = e.range if e.higher_is_better else e.range[::-1]
     return ModelRanking(
         models=names,
         scores=values,
@@ -86,8 +87,8 @@ def rank_models(
         question_ids=tuple(e.questions.tolist()),
         question_means=scores.values.mean(axis=0),
         discrimination=_discrimination(scores.values),
-        solved_by_all=_solved(e, scores, e.range[1]),
-        solved_by_none=_solved(e, scores, e.range[0]),
+        solved_by_all=_solved(e, scores, best),
+        solved_by_none=_solved(e, scores, worst),
         metric=scored.metric,
         average=scored.average,
         level=level,
@@ -180,7 +181,7 @@ class ModelRanking(Result):
         Mean score over models, and the correlation over models with the mean of all other questions: near 0 or below,
         a question does not tell good models from bad ones.
     solved_by_all, solved_by_none : tuple of str
-        Questions on which every model has the highest, or the lowest, score possible.
+        Questions on which every model has the best, or the worst, score possible.
     metric, average : str
         Score of a question, and how questions are averaged.
     """
@@ -266,7 +267,7 @@ class ModelRanking(Result):
         score = format_interval((self.scores[0], self.low[0], self.high[0]), self.unit)
         name = "mean score" if self.metric == "mean" else self.metric
         design = format_count(self.questions, "question")
-        text = [f"{best} leads {count:,} models on {design} with a {name} of {score}."]
+        text = [f"{best} has the best {name} of {count:,} models on {design}: {score}."]
         if total == 1:
             text.append(f"The difference is {'' if self.significant else 'not '}significant at {1 - self.level:.2g}.")
         else:
@@ -277,7 +278,8 @@ class ModelRanking(Result):
         others = self.contenders[1:]
         if others and total > 1:
             shown = ", ".join(others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
-            text.append(f"No model is significantly better than {shown} either.")
+            verb = "is" if len(others) == 1 else "are"
+            text.append(f"{shown} {verb} not significantly worse than any model, and may be the best, too.")
         idle = len(self.solved_by_all), len(self.solved_by_none)
         if sum(idle):
             text.append(

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from curvewise.errors import InputError, warn_all
-from curvewise.evals.evals import Evals
+from curvewise.errors import warn_all
+from curvewise.evals.evals import Evals, place_of
 from curvewise.evals.load import as_evals
 from curvewise.evals.questions import (
     LEAST,
@@ -27,7 +27,7 @@ from curvewise.stats.clusters import Clusters, sample_design
 from curvewise.stats.intervals import both_sampled
 from curvewise.stats.proportions import WORST, bounded_interval, wilson_interval
 from curvewise.tables import Cell
-from curvewise.text import format_count, format_interval, format_number, list_names
+from curvewise.text import format_count, format_interval, format_number, format_target
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
 
@@ -197,6 +197,15 @@ def in_points(text: str) -> str:
     return re.sub(r"^(-?1)%", r"\1 point", text).replace("%", " points", 1)
 
 
+def points(value: float, unit: str) -> str:
+    """Write a difference that is given, such as a margin.
+
+    >>> points(0.025, "fraction"), points(0.5, "")
+    ('2.5 points', '0.5')
+    """
+    return in_points(format_target(value, unit)) if unit == "fraction" else format_number(value)
+
+
 @dataclass(frozen=True, eq=False)
 class ModelScores(Result):
     """Scores of models with their intervals.
@@ -250,15 +259,13 @@ class ModelScores(Result):
 
     def interval(self, model: str) -> Interval:
         """Return the score of one model with its interval."""
-        if model not in self.models:
-            raise InputError(f"there is no model {model!r}; there are {list_names(self.models)}.")
-        m = self.models.index(model)
+        m = place_of(model, self.models)
         return Interval(float(self.scores[m]), float(self.low[m]), float(self.high[m]), self.level)
 
     def _headline(self) -> str:
         first = f"{self.models[0]!r}: {self.interval(self.models[0])}"
         more = f" and {len(self.models) - 1} more" if len(self.models) > 1 else ""
-        return f"{self.metric} of {first}{more}, {self.questions:,} questions"
+        return f"{self.metric} of {first}{more}, {format_count(self.questions, 'question')}"
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per model: score, standard error, interval, questions and samples of each question."""

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -34,6 +34,7 @@ from curvewise.cli.console import (
     console,
     in_options,
     named_files,
+    note,
     note_reading,
     read_where,
     rich_table,
@@ -46,7 +47,7 @@ from curvewise.cli.console import (
 )
 from curvewise.errors import InputError, quietly
 from curvewise.tables import Cell, interval_cell, readable_columns
-from curvewise.text import as_count, format_chance, format_size, format_target, prefix
+from curvewise.text import as_count, format_chance, format_count, format_size, format_target, prefix
 
 if TYPE_CHECKING:
     from curvewise.learning.curve import Curve
@@ -159,8 +160,10 @@ class Fitting:
     Parameters
     ----------
     form
-        power (α + η n^γ), the default, describes and compares; auto predicts best beyond the sizes
-        measured; sqrt fixes γ at −½, and is the default with --largest.
+        power (α + η n^γ), the default: its intervals are the narrowest, and suppose that the law holds.
+        auto averages several forms and supposes none: it predicts best beyond the sizes measured, and
+        is the more careful one for comparisons at a measured size. Decide on one before you look.
+        sqrt fixes γ at −½, and is the default with --largest.
     weights
         Weigh sizes alike, runs alike by their variance, or not at all.
     largest
@@ -223,8 +226,8 @@ def fit(
 ) -> int:
     """Fit a learning curve to each learner.
 
-    Shows the error e_N, the data-reliance β_N (how much the error would rise with a quarter of
-    the data) and the exponent γ, with intervals.
+    Shows the error e_N, the data-reliance β_N (to first order, how much the error would rise with
+    a quarter of the data) and the exponent γ, with intervals.
 
     Example: `curvewise learning fit errors.csv --plot curves.png`; to extrapolate, `curvewise learning fit errors.csv
     --form auto --predict 3000,6000 --reach 0.05`
@@ -250,7 +253,7 @@ def fit(
     reading, fitting, showing = given(reading, fitting, showing)
     drawing = drawing or CurveDrawing()
     page = showing.page()
-    measurements = _only(read_files(files, reading), learner)
+    measurements = average_seeds(_only(read_files(files, reading), learner))
     unit = measurements.unit
     # An error that no learner can have is refused before anything is fitted.
     for target in reach:
@@ -292,7 +295,8 @@ def compare(
     """Test which learner is better, and how much data that is worth.
 
     Two learners are compared in detail; of more, all pairs, or --a with each of the others. They are compared at the
-    largest size that all have; beyond it (--at), choose --form auto.
+    largest size that all have, by their fitted curves; beyond it (--at), choose --form auto. Where the predictions of
+    the runs at that size are stored, `curvewise variance compare` compares them without any curve.
 
     Example: `curvewise learning compare errors.csv --a new --b old --fail-if worse`
 
@@ -336,6 +340,7 @@ def compare(
             raise InputError(prefix("could not be fitted: ", curves.failures[name]), argument=option, value=name)
     result = compare_learning_curves(curves[one], curves[two], at=fitting.at, level=fitting.level)
     _show_result(page, result, result.table_note(), result.readable(), None, drawing, style="bold")
+    page.say(INTERVAL_TERMS[result.error_difference.kind].strip(), style="dim")
     # The gate is decided by the interval of the difference at N, not by its sign.
     met = {"a better": "better", "b better": "worse"}.get(result.verdict, "undecided")
     if met in fail_if:
@@ -654,9 +659,16 @@ def _show_result(
 MOST_PAIRS = 15
 """Pairs of learners that are shown without --verbose; --json has all of them."""
 LEGEND = (
-    "e_N: {word} at N training examples. β_N, the data-reliance: how much it would rise with a quarter of the data."
+    "e_N: {word} at N training examples. β_N, the data-reliance: to first order, how much it would rise with a quarter"
+    " of the data."
 )
-GAMMA = " γ: exponent of the fitted power law, -0.5 being usual."
+INTERVAL_TERMS = {
+    "confidence": " Confidence interval: for the curve, if errors follow its form.",
+    "prediction": " Prediction interval: for the mean of many new runs, whatever the form, calibrated on real curves.",
+    "conditional": " Conditional interval: as in the paper, with γ taken as known; too narrow.",
+}
+"""The kinds of intervals, each with its purpose; see `Curve.predict`."""
+GAMMA = " γ: exponent of the fitted power law, -0.5 being usual; where it is lower, the rise is larger than β_N."
 
 
 def show_curves(
@@ -674,10 +686,12 @@ def show_curves(
     word = _word(every[0])
     title = note_on_estimates(every, fitting.level, interval)
     page.table(title, readable_estimates(every, fitting.at, fitting.level, interval), None)
+    terms = "".join(INTERVAL_TERMS[kind] for kind in dict.fromkeys(r.error.kind for r in rows))
     if len(every) == 1 and legend is None:
         page.say(every[0].sentences())
+        page.say(terms.strip(), style="dim")
     else:
-        own = LEGEND.format(word=word) + (GAMMA if any(g is not None for g in gammas) else "")
+        own = LEGEND.format(word=word) + (GAMMA if any(g is not None for g in gammas) else "") + terms
         page.say(own if legend is None else legend, style="dim")
     for curve in every if page.verbose and len(every) > 1 else ():
         page.say(curve.sentences())
@@ -820,6 +834,7 @@ def fit_files(measurements: Measurements, fitting: Fitting, files: Sequence[str]
     """Fit every learner, and warn of what concerns all; warnings of one stay on its curve."""
     from curvewise.learning.fit import fit_learning_curves
 
+    measurements = average_seeds(measurements)
     try:
         with quietly():
             same = ("form", "weights", "largest", "chance", "at")
@@ -830,6 +845,19 @@ def fit_files(measurements: Measurements, fitting: Fitting, files: Sequence[str]
         raise InputError(prefix(f"{' and '.join(files)}: ", error.message)) from None
     warn_each(curves.general_warnings)
     return curves
+
+
+def average_seeds(measurements: Measurements) -> Measurements:
+    """Average the runs that share a training subset, as the report of a study does, and note it."""
+    subsets = measurements.shared_subsets
+    means = measurements.subset_means() if subsets else measurements
+    if means is measurements:
+        return measurements
+    text = f"{format_count(subsets, 'training subset')} with several runs (seeds) each: their mean counts as one run,"
+    text += " because runs on one subset are not independent"
+    lost = means.notes[len(measurements.notes) :]
+    note("; ".join([text, *lost]))
+    return replace(means, notes=(*measurements.notes, text, *lost))
 
 
 def _finite(measurements: Measurements, files: Sequence[str]) -> Measurements:

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 SEARCH = 1e3
 """Crossings and equal errors are looked for up to this multiple of the largest size."""
+SEEN = 10.0
+"""Up to this multiple of it, which pictures show, a crossing that the data do not show is mentioned."""
+TOO_FEW = "too few runs to say"
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,12 @@ class CurveComparison(Result):
     unit: Unit
     warnings: tuple[str, ...]
     _curves: tuple[Curve, Curve]
+    _meets: float
+    """Training size at which the fitted curves cross, shown by the data or not; NaN where they do not."""
+
+    @property
+    def _seen_up_to(self) -> float:
+        return SEEN * max(curve.largest_n for curve in self._curves)
 
     @property
     def worse_first(self) -> tuple[str, str, Interval]:
@@ -111,10 +120,15 @@ class CurveComparison(Result):
         cross = self.crossing
         if np.isnan(cross.estimate):
             ends = "" if np.isnan(cross.low) else f" [{format_size(cross.low)}, {format_size(cross.high)}]"
-            table["estimate"][2] = Cell("none shown", after=ends)
+            near = self._meets <= self._seen_up_to
+            found = f"near {format_size(self._meets)}" if near else f"none up to {format_size(self._seen_up_to)}"
+            table["estimate"][2] = Cell(found, after=f"{ends}, not shown" if near else "")
+        beta = self.data_reliance_difference
+        if self.unit.bounded and beta.width >= self.unit.top:  # as wide as all that is possible
+            table["estimate"][1] = Cell(TOO_FEW)
         names = [str(q).replace("beta_N", "β_N") for q in table["quantity"][:-2]]
         worse, better, needed = self.worse_first
-        factor, space, ends = (_times(needed) or "–").partition(" ")
+        factor, space, ends = (_times(needed) or "–").partition(" ") if _is_bounded(needed) else (TOO_FEW, "", "")
         cells = [*table["estimate"][:-2], Cell(factor, after=space + ends)]
         return {"quantity": [*names, f"data that {worse} needs to match {better}"], "estimate": cells}
 
@@ -132,7 +146,8 @@ class CurveComparison(Result):
 
     def table_note(self) -> str:
         """Name what is compared, and the kind and level of the intervals."""
-        return f"{self.a} minus {self.b} ({self.level:.0%} {self.error_difference.kind} intervals)"
+        forms = " and ".join(dict.fromkeys(c.form for c in self._curves))
+        return f"{self.a} minus {self.b} ({self.level:.0%} {self.error_difference.kind} intervals, form {forms})"
 
     def sentences(self) -> str:
         """The verdict in a few sentences."""
@@ -143,19 +158,40 @@ class CurveComparison(Result):
         found += f" ({format_pvalue(self.pvalue, SMALLEST_PVALUE)})"
         if self.verdict == "undecided":
             said = [f"{a} and {b} are not significantly different {where}: {found}."]
+            if self.unit.name != "score" and d.width > 2 * max(float(k.mean.max()) for k in self._curves):
+                said.append(f"There are {TOO_FEW} more: the interval is wider than the {word} itself.")
         else:
             better, worse = (a, b) if self.verdict == "a better" else (b, a)
             said = [f"{better} is significantly better than {worse} {where}: {found}."]
         worse, better, k = self.worse_first
         if np.isfinite(k.estimate):
-            said += [f"{worse} would need {times} the data to match {better} there."] if (times := _times(k)) else []
+            known = _times(k) if _is_bounded(k) else ""
+            said += [f"{worse} would need {known} the data to match {better} there."] if known else []
         elif np.isinf(k.estimate) and self.verdict != "undecided":
-            known = f"; the factor is above {_factor(k.low)} with {self.level:.0%} confidence"
-            known = known if 0 < k.low < np.inf else ""
-            said.append(f"No amount of data searched brings {worse} to the level of {better}{known}.")
+            text = (
+                f"The fitted curve of {worse} does not get to the {word} of {better} with {SEARCH:,.0f} times the data"
+            )
+            known = f"; it takes more than {_factor(k.low)} times with {self.level:.0%} confidence."
+            said.append(text + (known if 0 < k.low < np.inf else "."))
         if np.isfinite(c.estimate):
             said.append(f"The curves cross near n = {format_interval(c)}.")
+        elif self._meets <= self._seen_up_to:
+            text = f"The fitted curves cross near n = {format_size(self._meets)}, but the data do not show it: "
+            followed = all(k.is_supported_at(self._meets) for k in self._curves)
+            why = "each learner would have to be significantly better on its side."
+            said.append(text + (why if followed else "so far out they do not follow the fitted laws."))
+        measured = self.at <= min(k.largest_n for k in self._curves)
+        if d.kind == "prediction" and measured and self.verdict == "undecided":
+            said.append(
+                "These intervals suppose no law of the curves. Those of form power suppose a power law and are usually"
+                " narrower: a difference that only they show rests on that law."
+            )
         return " ".join(said)
+
+
+def _is_bounded(factor: Interval) -> bool:
+    """Return False for the interval of a factor that holds every factor there is."""
+    return not (factor.low <= 1 / SEARCH and factor.high >= SEARCH)
 
 
 def _times(factor: Interval) -> str:
@@ -165,6 +201,8 @@ def _times(factor: Interval) -> str:
         return ""
     if estimate == 0:
         return f"less than {_factor(high)}×"
+    if np.isinf(estimate) and 1 < low < np.inf:
+        return f"more than {_factor(low)}×"
     return f"{_factor(estimate)}× [{_factor(low)}, {_factor(high)}]"
 
 
@@ -214,10 +252,11 @@ def compare_learning_curves(a: Curve, b: Curve, *, at: float | None = None, leve
         estimate, below, above = -estimate, -above, -below
     one, two = (c.interval_at(size, level=level).data_reliance for c in (a, b))
     low, high = difference_interval(one.estimate, (one.low, one.high), two.estimate, (two.low, two.high))
+    crossing, meets = _crossing(a, b, level)
     quantities = {
         "error_difference": Interval(estimate, below, above, level, a.default_interval),
         "data_reliance_difference": Interval(one.estimate - two.estimate, float(low), float(high), level),
-        "crossing": _crossing(a, b, level),
+        "crossing": crossing,
         "data_equivalence": _equivalence(a, b, size, level),
         "data_equivalence_of_a": _equivalence(b, a, size, level),
     }
@@ -235,6 +274,7 @@ def compare_learning_curves(a: Curve, b: Curve, *, at: float | None = None, leve
         unit=a.unit,
         warnings=_warnings_at([a, b], size, "comparison", [asked[a], asked[b]]),
         _curves=(a, b),
+        _meets=meets,
     )
 
 
@@ -420,23 +460,26 @@ def _difference(
     return gap, np.minimum(low, gap), np.maximum(high, gap)
 
 
-def _crossing(a: Curve, b: Curve, level: float) -> Interval:
-    """Find where the better of the two changes; its interval is where neither is ruled out."""
+def _crossing(a: Curve, b: Curve, level: float) -> tuple[Interval, float]:
+    """Find where the better of the two changes; its interval is where neither is ruled out.
+
+    The second number is where the fitted curves cross, whether the data show it or not; NaN where they do not.
+    """
     # From the smallest size measured: below it both curves are only their form.
     start = np.log(min(a.n[0], b.n[0]))
     stop = np.log(max(a.largest_n, b.largest_n) * SEARCH)
     grid = np.exp(np.linspace(start, stop, 400))
     gap = cost(a, grid) - cost(b, grid)
     if np.sign(gap[0]) == np.sign(gap).min() == np.sign(gap).max():
-        return Interval(np.nan, np.nan, np.nan, level)
+        return Interval(np.nan, np.nan, np.nan, level), np.nan
     worse, better = (a, b) if gap[0] > 0 else (b, a)
     low, high = crossing_interval(lambda n: _difference(worse, n, better, n, level), grid)
     estimate = first_crossing(grid, np.abs(gap) * np.sign(gap * gap[0]))
     if low <= 0 and np.isinf(high):
-        return Interval(np.nan, np.nan, np.nan, level)
+        return Interval(np.nan, np.nan, np.nan, level), estimate
     # With an open end one of the two is significantly better on one side only, which shows no crossing.
     shown = low > 0 and np.isfinite(high) and a.is_supported_at(estimate) and b.is_supported_at(estimate)
-    return Interval(float(np.clip(estimate, low, high)) if shown else np.nan, low, high, level)
+    return Interval(float(np.clip(estimate, low, high)) if shown else np.nan, low, high, level), estimate
 
 
 def _equivalence(a: Curve, b: Curve, n: float, level: float) -> Interval:

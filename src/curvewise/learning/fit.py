@@ -239,11 +239,10 @@ def fit_learning_curves(
     general = [*([left_out(lost, total)] if lost else []), *few]
     if isinstance(frame, Measurements) and (shared := frame.shared_subsets):
         # Runs that differ in their seeds only carry less information than their number suggests.
-        general.append(
-            f"{format_count(shared, 'training subset')} with several runs each, which are not independent of each"
-            " other: the intervals take them so and are too narrow. Average over the seeds first, with"
-            " measurements.subset_means()."
-        )
+        text = f"{format_count(shared, 'training subset')} with several runs each, which are not independent of each"
+        text += " other: the intervals take them so and are too narrow."
+        remedy = " Average over the seeds first: fit cw.load_measurements(…).subset_means()."
+        general.append(text + (remedy if frame.runs is None else ""))
     bootstrap = _bootstrap(curves, at, refits, rng) if refits else {}
     warnings = (*general, *_first_warnings(curves, failures))
     result = LearningCurves({**curves}, at, bootstrap, failures, warnings, tuple(general))
@@ -789,6 +788,7 @@ class EnsembleCurve(Curve):
             )
         noise = self._noise_of_mean(n, level, runs)
         low, high = ensemble_interval(self._data, self._ensemble, n, level, noise)
+        low, high = self._not_surer_than_runs(n, level, noise, low, high)
         return self._may_drop(n, low), high
 
     def _probability_never(self, target: float) -> float:
@@ -850,8 +850,9 @@ def diagnose(
             "The spread of the runs does not fall with n as σ0² + σ̂²/n says: the largest sizes are"
             f" noisier than modelled, and intervals there are too narrow. Use {arg('noise', 'estimated')}."
         )
-    unknown = "" if gamma is None else ": γ and the asymptote are not determined by the data"
-    flat = f"The curve is flat within its noise{unknown}, and its extrapolation is its level."
+    flat = "No fall is shown: the means at the smallest and the largest size differ by less than three standard errors"
+    flat += "." if gamma is None else ", so that γ and the asymptote are not determined by the data."
+    flat += " More runs, or smaller sizes, would show one."
     if gamma is None and chance is None:
         flat += f" If this is the error of a blind guess, pass {arg('chance')}: the intervals then allow for any fall."
     found += _misshapen(data, noise, flat)

@@ -765,13 +765,14 @@ def check_repeats(
     alike = "seed" in left_out and not apart
     labels = {k: v for k, v in found.labels.items() if k not in (*apart, *learner_columns)}
     chance = [k for k in labels if tells_runs(k)]
-    # Numbers of which no two rows share one, such as those of a tracker, tell nothing.
+    # Numbers of which no two rows share one, such as those of a tracker, tell nothing; seeds tell that no run is twice.
     ids = [k for k in chance if len(set(labels[k].tolist())) < len(found)]
+    seeded = any(normal(k) in SEED for k in chance if k not in ids)
     cells = list(zip(found.learner.tolist(), found.n.tolist(), strict=True))
     read = _RowsRead(cells, labels, source, rows, learner_columns)
-    if ids:
+    if ids and not seeded:
         read.check_ids(ids)
-    elif not alike:
+    elif not ids and not alike:
         _check_copies(found, labels, source, can_say=not apart)
     differ = [k for k in labels if k not in chance and read.first_pair(k)]
     numbering = [k for k in differ if read.numbers_runs(k)]

@@ -40,7 +40,7 @@ from curvewise.drawing.style import (
     write_caption,
 )
 from curvewise.errors import InputError, quietly
-from curvewise.learning.comparison import CurveComparison, LearnerComparison, LearnerRanking
+from curvewise.learning.comparison import SEARCH, CurveComparison, LearnerComparison, LearnerRanking
 from curvewise.learning.curve import (
     EXTRAPOLATION_LIMIT,
     INTERVALS,
@@ -90,8 +90,8 @@ def plot_learning_curves(
         Scale of the training size, with more data to the right: logarithmic; as it is; logarithmic with errors on
         a log scale, too; or n^−½, on which the curves of the paper are straight, with infinite data at the right.
     at : float, optional
-        The size whose error is written at each curve, marked by a line; each curve's largest by default. The
-        picture reaches at least as far.
+        The size whose error is written at each curve, marked by a line; by default the last of ``predict``, else the
+        size at which the picture ends. The picture reaches at least as far.
     interval : {"confidence", "prediction", "conditional", "none"}, optional
         Kind of the band; each curve's default kind, and none for more than ten curves.
         Prediction bands are for the mean of many runs.
@@ -104,10 +104,11 @@ def plot_learning_curves(
     reach : float, optional
         A target in the unit of the fit: a line there, and the size at which each curve reaches it.
     legend : bool
-        Name the curves, with their error at N: at their ends in a new figure, else in a legend.
+        Name the curves: at their ends in a new figure, with the error there; else in a legend, with that at the
+        largest size measured.
     to : float, optional
         Draw to this training size, which must not be below others that the picture shows; by default to four times
-        the largest measured and a bit beyond. The n^−½ scale has no end.
+        the largest measured. The n^−½ scale has no end.
     predict : array_like, optional
         Training sizes to mark with squares and ticks; the error at the largest of them is written at each curve,
         unless ``at`` is given. The picture reaches at least as far.
@@ -123,11 +124,12 @@ def plot_learning_curves(
     >>> n, error = [100, 100, 200, 200, 400, 400], [.32, .30, .24, .25, .19, .18]
     >>> ax = plot_learning_curves(fit_learning_curve(n, error, learner="plain"))
     >>> [text.get_text() for text in ax.texts if text.get_gid() == "curvewise-end"]
-    ['plain\n18.7% at 400']
+    ['plain\n12% at 1,600']
     """
     chosen = check_curves(curves.values() if isinstance(curves, Mapping) else curves)
     failures = curves.failures if isinstance(curves, LearningCurves) else {}
-    if isinstance(curves, LearningCurves | LearnerComparison) and at is None:
+    compared = curves.at if isinstance(curves, LearnerComparison) and at is None else None
+    if isinstance(curves, LearningCurves) and at is None:
         at = curves.at
     _check_options(chosen, at, interval, level, reach)
     predicted = check_sizes_to_predict(predict) if np.size(predict) else np.zeros(0)
@@ -147,11 +149,11 @@ def plot_learning_curves(
         # N is always in the picture; the size that reaches a target only if it is not far out.
         farthest = FARTHEST_DRAWN * max(c.largest_n for c in chosen)
         near = [r.estimate for r in reached if 0 < r.estimate < farthest and to is None]
-        picture = _curve_range(ax, axis, chosen, outside, [at, *near, *predicted], to)
+        picture = _curve_range(ax, axis, chosen, outside, [at, compared, *near, *predicted], to)
         written = float(predicted.max()) if at is None and len(predicted) else at
-        looks = looks_of(chosen, written, start, _taken(ax))
+        looks = looks_of(chosen, compared if written is None else written, start, _taken(ax))
         kind = "none" if interval is None and len(chosen) > CROWD else interval
-        labels = labels_of(chosen, written, found)
+        labels = labels_of(chosen, picture.high if own and written is None and len(chosen) <= CROWD else written, found)
         for i, (curve, look, label) in enumerate(zip(chosen, looks, labels, strict=True)):
             low = float(min(curve.n[0], outside[i][0].min() if i in outside else np.inf))
             draw_curve(picture, curve, look, label, low, kind, level)
@@ -159,9 +161,10 @@ def plot_learning_curves(
                 draw_predictions(picture, curve, look, predicted)
             if i in outside:
                 draw_measurements(picture, group_runs(*outside[i]), look, HELD_OUT)
-        limits = draw_limits(picture, chosen, at) if limit else []
-        if at is not None and math.isfinite(at) and at not in limits:
-            mark_size(picture, at, f"n = {format_number(at)}", gid=AT, ls=":")
+        marked_at = compared if at is None else at
+        limits = draw_limits(picture, chosen, marked_at) if limit else []
+        if marked_at is not None and math.isfinite(marked_at) and marked_at not in limits:
+            mark_size(picture, marked_at, f"n = {format_number(marked_at)}", gid=AT, ls=":")
         marked = [bool(limits), bool(len(predicted))]
         said = [caption_of(chosen, interval, level, held=bool(outside), limits=marked[0], predicted=marked[1])]
         if reach is not None:
@@ -171,7 +174,7 @@ def plot_learning_curves(
                 if look.named:
                     draw_reach(picture, look, samples)
             said += [r.sentences() for r, look in zip(reached, looks, strict=True) if look.named][:MOST_ANSWERS]
-        finish_axes(picture, chosen, [n for n in (at, *np.sort(predicted)[::-1], to) if n is not None])
+        finish_axes(picture, chosen, [n for n in (marked_at, *np.sort(predicted)[::-1], to) if n is not None])
         box, key = name_curves(ax, own, len(chosen)) if legend else (None, "")
         said[0] = f"{said[0]} {key}".strip()
         write_caption(ax, [*said, *warned], under=box if own else None)
@@ -254,7 +257,7 @@ def _curve_range(
     asked = np.array([curves[0]._size(n) for n in asked_for if n is not None])
     sizes = np.concatenate([*(c.n for c in curves), *(n for n, _ in outside.values()), there, asked])
     limits = [EXTRAPOLATION_LIMIT * c.largest_n for c in curves]
-    high = axis.reach(limits, sizes) if to is None else axis.reach([], [*sizes, to])
+    high = axis.reach(limits if to is None else [to], sizes if to is None else there)
     if len(there) and axis.name != "sqrt":
         high = max(high, ax.get_xlim()[1])
     return Picture(ax, axis, float(sizes.min()), high)
@@ -293,7 +296,7 @@ def plot_comparison(result: CurveComparison, ax: Axes | None = None, *, x: str =
         own = ax is None
         ax = ax or new_axes(7.4, 4.9 + 0.28 * len(warned))
         picture = _comparison_range(ax, axis, result)
-        labels = labels_of(curves, result.at, found)
+        labels = labels_of(curves, picture.high if own else result.at, found)
         for curve, look, label in zip(curves, looks_of(curves, result.at, 0), labels, strict=True):
             draw_curve(picture, curve, look, label, float(curve.n[0]), None, result.level)
         limits = draw_limits(picture, curves, result.at)
@@ -350,7 +353,10 @@ def _mark_equivalence(at: Picture, result: CurveComparison) -> None:
     # Between the two curves there is nothing to cover: on the side of the other one, towards the start of the arrow.
     near_start = at.axis.place(result.at**0.6 * max(target, 1e-9) ** 0.4)
     above = other.error_at(result.at) > height
-    text = "never" if math.isinf(factor) else f"{format_number(factor, 2 if factor < 10 else 3)}×"
+    text = f"{format_number(factor, 2 if factor < 10 else 3)}×"
+    if math.isinf(factor):  # in the words of the sentence
+        known = 0 < needed.low < math.inf
+        text = f"more than {format_number(needed.low, 2)}×" if known else f"not within {SEARCH:,.0f}×"
     place: dict[str, Any] = {"xytext": (0.0, 3.0 if above else -4.0), "textcoords": "offset points", "ha": "center"}
     side = "bottom" if above else "top"
     note(at.ax, text, (float(near_start), height), va=side, fontsize=9.5, gid=EQUIVALENCE, **place)
@@ -901,7 +907,7 @@ def warnings_of(curves: Sequence[Curve]) -> Warnings:
 
 
 def labels_of(curves: Sequence[Curve], at: float | None, found: Warnings) -> list[str]:
-    """Write name and error at N of each curve, in two lines, with a mark if it is flagged."""
+    """Write name and error at a size of each curve, in two lines, with a mark if it is flagged."""
     labels = []
     for name, curve, flags in zip(safe_names((c.learner for c in curves), 26), curves, found, strict=True):
         mark = f" {safe_text('⚠')}" if flags else ""

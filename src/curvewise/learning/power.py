@@ -112,7 +112,7 @@ def fit_means(
     variance: FloatArray,
     form: str = "power",
     weights: str = "size",
-    constants: Constants = Constants(),  # noqa: B008 (frozen)
+    constants: Constants = Constants(),
 ) -> PowerFits:
     """Fit B curves measured at the same sizes, each with its own σ̂² of the variance model.
 
@@ -133,11 +133,7 @@ def fit_means(
 
 
 def fit_power(
-    n: FloatArray,
-    mean: FloatArray,
-    weight: FloatArray,
-    form: str = "power",
-    constants: Constants = Constants(),  # noqa: B008 (frozen)
+    n: FloatArray, mean: FloatArray, weight: FloatArray, form: str = "power", constants: Constants = Constants()
 ) -> PowerFits:
     """Minimise G(γ) + λ|γ + ½| (Eq. 4) over the grid of γ, for B curves measured at the same sizes.
 

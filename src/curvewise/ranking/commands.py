@@ -767,10 +767,7 @@ def show_ranking(page: Page, result: CheckpointRanking) -> None:
     """Print the ranked table, agreement among measures, cost, certainty and failures."""
     page.document = result.to_dict()
     page.document["top"] = list(result.top)
-    title = f"Checkpoints by {result.by}, {result.examples:,} examples"
-    if result.resamples:
-        title += f" ({result.level:.0%} intervals)"
-    table_in_parts(page, title, result.readable())
+    page.result(result, result.table_note())
     if len(result.measures) > 1 and page.verbose:
         agreement = {
             name: ["–" if i == j or v != v else f"{v:.2f}" for i, v in enumerate(result.agreement[:, j])]

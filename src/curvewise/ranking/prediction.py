@@ -321,7 +321,7 @@ def nleep_reduced(
     labels: ArrayLike,
     test: Any = None,
     test_labels: ArrayLike | None = None,
-    settings: NleepSettings = NleepSettings(),  # noqa: B008  frozen
+    settings: NleepSettings = NleepSettings(),
     rng: int | np.random.Generator = 0,
     xp: Any = np,
 ) -> float:

@@ -215,7 +215,7 @@ def rank_candidates(
     candidates: Sequence[Candidate],
     labels: ArrayLike,
     measures: Sequence[RankingMeasure],
-    how: RankSettings = RankSettings(),  # noqa: B008  frozen
+    how: RankSettings = RankSettings(),
     failures: Mapping[str, str] | None = None,
 ) -> CheckpointRanking:
     """Rank checkpoints as :func:`rank_features` does, with the inputs of trained measures.
@@ -421,11 +421,16 @@ class CheckpointRanking(Result):
             text += f" {best}."
         elif count > 1 and np.isfinite(self.chance_best[0]):
             text += f" {self.checkpoints[0]} is the best after fine-tuning with probability {self.chance_best[0]:.0%}."
+        text += f" {self.basis()}" if count > 1 and np.isfinite(self.chance_best[0]) else ""
         text += self._disagreement()
         lost = len(self.checkpoints) - count + len(self.failures)
         if lost:
             text += f" {lost} could not be ranked."
         return text
+
+    def basis(self) -> str:
+        """Return a sentence on what the probabilities of the best after fine-tuning rest on."""
+        return f"This takes {self.by} to correlate with fine-tuned accuracy by {self.reliability.describe()}."
 
     def _disagreement(self) -> str:
         """Say that other measures put another checkpoint first, or order the others differently."""
@@ -455,7 +460,7 @@ class CheckpointRanking(Result):
         scores = zip(self.scores[self.by], self.score_low, self.score_high, strict=True)
         table: dict[str, Sequence[Any]] = {
             "checkpoint": list(self.checkpoints),
-            "rank": [_place(*place) for place in places],
+            "rank": [rank_text(*place) for place in places],
             self.by: [interval_cell(score, bold=score[0] == np.nanmax(self.scores[self.by])) for score in scores],
             BEST: [f"{p:.0%}" if np.isfinite(p) else "–" for p in self.chance_best],
         }
@@ -464,6 +469,11 @@ class CheckpointRanking(Result):
                 best = np.nanmax(values) if np.isfinite(values).any() else None
                 table[name] = [Cell("–" if np.isnan(v) else format_number(float(v), 4), bold=v == best) for v in values]
         return table
+
+    def table_note(self) -> str:
+        """Name the measure that ranks, and the level of the intervals."""
+        note = f"Checkpoints by {self.by}, {format_count(self.examples, 'example')}"
+        return f"{note} ({self.level:.0%} intervals)" if self.resamples else note
 
     def _named(self, i: int) -> str:
         score = self.scores[self.by][i], self.score_low[i], self.score_high[i]
@@ -474,10 +484,10 @@ class CheckpointRanking(Result):
         return said + ")"
 
 
-def _place(rank: float, low: float, high: float) -> str:
+def rank_text(rank: float, low: float, high: float) -> str:
     """Write a rank and the ranks that are possible.
 
-    >>> _place(1.0, 1.0, 3.0), _place(2.0, 2.0, 2.0), _place(1.5, float("nan"), float("nan"))
+    >>> rank_text(1.0, 1.0, 3.0), rank_text(2.0, 2.0, 2.0), rank_text(1.5, float("nan"), float("nan"))
     ('1 [1, 3]', '2', '1.5')
     """
     if np.isnan(rank):
@@ -682,6 +692,18 @@ class Reliability:
         """The correlation on a typical task."""
         return math.tanh(self.fisher)
 
+    def describe(self) -> str:
+        """Return the correlation and what it rests on, as they stand in a sentence.
+
+        >>> RELIABILITY["nleep"].describe(), as_reliability(0.8).describe()
+        ('0.78, as on 12 benchmark tasks', '0.80, as given')
+        """
+        if self.source == GIVEN:
+            return f"{self.correlation:.2f}, as given"
+        if self.source == UNKNOWN.source:
+            return f"{self.correlation:.2f}, a cautious assumption"
+        return f"{self.correlation:.2f}, as on {format_count(self.tasks, 'benchmark task')}"
+
     def draw(self, draws: int, rng: np.random.Generator) -> FloatArray:
         """Draw correlations for a further task.
 
@@ -701,7 +723,7 @@ class Reliability:
 # without the two sets on which its program differs from ours. "examples/checkpoints": 16 networks,
 # fine-tuned there on 3. "NeuCRaB": the mean correlations that tables 1 to 3 of Li et al.
 # 2021 print. Where there are not a dozen tasks, the spread between tasks is that of the others.
-HERE = "examples/checkpoints"
+HERE, GIVEN = "examples/checkpoints", "given"
 BOTH, PRINTED = f"stable_transfer, {HERE}", f"NeuCRaB, {HERE}"
 RELIABILITY = {
     "gbc": Reliability(0.689, 0.278, 12, BOTH),
@@ -821,7 +843,7 @@ def as_reliability(value: Reliability | float | str) -> Reliability:
     if not -1 <= value <= 1:
         raise InputError("a correlation lies between -1 and 1.", argument="reliability", value=value)
     bound = 1 - 1e-12  # artanh(1) is infinite
-    return Reliability(math.atanh(min(max(float(value), -bound), bound)), 0.0, 1, "given")
+    return Reliability(math.atanh(min(max(float(value), -bound), bound)), 0.0, 1, GIVEN)
 
 
 def likely_scores(

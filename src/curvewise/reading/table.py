@@ -270,13 +270,18 @@ def numbers(table: Table, name: str, *, thousands: bool = False, remedy: str = "
     ----------
     thousands : bool
         Read ``"1,000"`` as one thousand. Sizes are whole, so that the comma cannot be a decimal
-        one; anywhere else it is an error. In a table with decimal commas it is an error here.
+        one; anywhere else it is an error. In a table with decimal commas it is an error here, and so is ``"1.000"``
+        beside ``"100"``.
     remedy : str
         What else the user can do, at the end of a message.
     """
     cells = table.columns[name]
     if table.decimal_commas:
         cells = _cells_with_points(table, name, whole=thousands)
+    elif thousands and any(isinstance(cell, str) and cell.strip().isdecimal() for cell in cells):
+        # 100 beside 1.000: read as they stand, the larger size would be the smaller one.
+        for row, cell in zip(table.rows, cells, strict=True):
+            check_grouping(cell if "." in str(cell) else None, f"Row {row} in {table.where(name)} reads")
     quick = _quick(cells)
     if quick is not None:
         return quick

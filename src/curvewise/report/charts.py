@@ -125,12 +125,35 @@ def learning_chart(curves: Sequence[Curve], runs: Measurements | None = None) ->
             {"key": "reliance", "title": f"data-reliance β{f' ({suffix})' if suffix else ''}"},
         ],
         "target": {
-            "value": times * float(np.median([c.error_at(largest) for c in curves])),
+            "value": _example(times * float(np.median([c.error_at(largest) for c in curves])), unit.name == "score"),
             "higher": unit.name == "score",
             "floor": 0.0 if unit.bounded or (word == "loss" and low >= 0) else None,
         },
-        "intervals": f"95% {curves[0].default_interval} intervals",
+        "intervals": _intervals_of(curves[0]),
     }
+
+
+def _intervals_of(curve: Curve) -> str:
+    """Name the intervals of each column; that of β is by the power law, whatever the form."""
+    if curve.default_interval == "confidence":
+        return "95% confidence intervals"
+    return "95% prediction intervals for the mean of many runs; of β, 95% confidence intervals of form power"
+
+
+ROUND = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
+
+
+def _example(value: float, higher: bool) -> float:
+    """Return a round number near a value, as an example of a target; none that is harder where higher is better.
+
+    >>> [_example(v, higher=False) for v in (4.39, 0.117, 0.0)], _example(96.0, higher=True)
+    ([4.0, 0.1, 0.0], 80.0)
+    """
+    if value == 0 or not math.isfinite(value):
+        return value
+    power = 10.0 ** math.floor(math.log10(abs(value)))
+    known = [k * power for k in ROUND if not higher or value < 0 or k * power <= value]
+    return math.copysign(float(f"{min(known, key=lambda k: abs(math.log(abs(value) / k))):.6g}"), value)
 
 
 def _grid(low: float, high: float, exact: Iterable[float]) -> FloatArray:
@@ -336,7 +359,7 @@ def transfer_chart(result: TransferResult, task: str) -> dict[str, Any] | None:
             {"key": "gain", "title": f"gain over {result.scratch}"},
         ],
         "intervals": f"{100 * result.level:.4g}% intervals of the mean. 1 is "
-        f"{'the largest risk' if any(c.assumed for c in result.blind.values()) else 'a blind guess'}, 0 maximal "
+        f"{'the largest risk' if result.blind[task].assumed else 'a blind guess'}, 0 maximal "
         "supervision",
     }
 

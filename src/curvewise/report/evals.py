@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from curvewise.errors import quietly
-from curvewise.evals.compare import compare_evals
+from curvewise.evals.compare import EvalComparison, compare_evals
 from curvewise.evals.evals import Evals
 from curvewise.evals.passes import measure_passes
 from curvewise.evals.plan import plan_evals
@@ -37,7 +37,7 @@ def evals_report(e: Evals, *, title: str | None = None, question: str | None = N
             ranking = rank_models(e)
             found["Which model is best?"] = ranking
             first, second = ranking.models[:2]
-            comparison = compare_evals(e, first, second)
+            comparison = _compare_best(e, ranking)
             found[f"Is {first} better than {second}?"] = comparison
         if e.binary and int(e.samples.min()) > 1:
             passes, _ = attempt(lambda: measure_passes(e, k=_few(int(e.samples.min()))))
@@ -54,6 +54,22 @@ def evals_report(e: Evals, *, title: str | None = None, question: str | None = N
     tables = _ranking_tables(ranking)
     sections = (replace(report.sections[0], tables=(*report.sections[0].tables, *tables)), *report.sections[1:])
     return replace(report, sections=sections, warnings=tuple(dict.fromkeys([*e.warnings, *report.warnings])))
+
+
+def _compare_best(e: Evals, ranking: ModelRanking) -> EvalComparison:
+    """Compare the two best models; where the adjustment for all pairs decides otherwise, at the level that it asks."""
+    first, second = ranking.models[:2]
+    found = compare_evals(e, first, second)
+    adjusted = float(ranking.pair_columns()["pvalue_holm"][0])
+    if found.pvalue >= 1 - found.level or adjusted < 1 - found.level:
+        return found
+    level = 1 - (1 - found.level) * found.pvalue / adjusted
+    note = (
+        f"{first} and {second} are the two best of {len(ranking.models)} models: the verdict on them and its interval"
+        f" are at {level:.1%}, which Holm's adjustment for all pairs asks for."
+    )
+    found = compare_evals(e, first, second, level=level)
+    return replace(found, warnings=(*found.warnings, note))
 
 
 def _few(most: int) -> list[int]:

@@ -77,7 +77,8 @@ def export_report(
             (place / name).unlink()
     for table in _all(report, "tables"):
         for kind in formats:
-            text = format_table(_safe_columns(table, kind), kind)
+            note = table.title if kind == "latex" else ""  # the text in Markdown has the title
+            text = format_table(_safe_columns(table, kind), kind, None, note=note)
             _write(place / f"{table.name}.{FORMATS[kind]}", text + "\n")
     for figure in _all(report, "figures"):
         for ending in figures:

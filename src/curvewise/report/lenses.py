@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -133,8 +134,12 @@ def show_images(findings: StudyFindings) -> None:
     findings.sections.append(name_parts(section_of(result, title), "images", "Losses of these images"))
 
 
+_FORM = re.compile(r" Form: [^:]*, a weighted mean of \d+ forms, [^:]*$")
+
+
 def show_curves(findings: StudyFindings) -> None:
     """Learning curves of the learners with enough sizes, and which learner is best."""
+    from curvewise.learning.curve import note_on_estimates
     from curvewise.learning.fit import fit_learning_curves
 
     assert findings.runs is not None
@@ -160,12 +165,15 @@ def show_curves(findings: StudyFindings) -> None:
     findings.found["curves"] = curves
     labels = findings.runs.labels
     points = replace(findings.runs, labels={"fold": labels["fold"], "seed": labels["init_seed"]})
-    table = f"{findings.word.capitalize()} e_N and data-reliance β_N at the largest size N, with 95% intervals"
+    table = note_on_estimates(list(curves)).replace(" (", " at the largest size N (", 1)
     # Not every form of curve can be drawn.
     found, problem = attempt(lambda: name_parts(section_of(curves, title, runs=points), "curves", table))
     notes = [f"There is no picture of curves of form {findings.form}: {problem}"] if found is None else []
     every = list(curves)
-    told = [c.sentences() for c in every[:MOST_TOLD]]
+    # The form is named once for all of them.
+    told = [_FORM.sub("", c.sentences()) for c in every[:MOST_TOLD]]
+    if told != [c.sentences() for c in every[:MOST_TOLD]]:
+        notes.append(f"Form {findings.form}: a mean of several laws, which are named under Methods and settings.")
     if len(every) > MOST_TOLD:
         told.append(f"The table lists the other {len(every) - MOST_TOLD} learners.")
     unfitted = [f"{name} could not be fitted: {why}" for name, why in curves.failures.items()]

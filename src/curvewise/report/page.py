@@ -132,7 +132,10 @@ MOST_SVG = 500_000
 
 
 NARROW = 6
-"""Columns of a table that fits beside a text or a picture."""
+"""Columns of a table that may share a row with another one, or stand beside a picture."""
+
+BESIDE = 46
+"""Letters across that there is room for beside a picture on a screen 1,280 pixels wide."""
 
 
 def page_of(report: Report) -> str:
@@ -150,8 +153,8 @@ def page_of(report: Report) -> str:
     has_text = [bool(s.text) for s in report.sections]
     report = report.without_repeats()
     # In one function, so that none of the page's names get in the way of others.
-    parts = "\n".join(map(read_asset, SCRIPTS))
-    script = f'"use strict";\n(() => {{\n{parts}}})();\n'
+    inside = "\n".join(map(read_asset, SCRIPTS))
+    script = f'"use strict";\n(() => {{\n{inside}}})();\n'
     charts: dict[str, Markup] = {}
     numbers = count(1)
 
@@ -166,12 +169,16 @@ def page_of(report: Report) -> str:
         if figure.chart is not None:
             chart = f"chart-{number}"
             charts[chart] = embedded({**figure.chart, "id": chart, "series": _placed(figure.chart["series"])})
+        note: list[str] = []  # as text below the picture, which is read at any width
         with about(figure.learner, figure.said):
-            svg = _raw(follow_theme(svg_of(figure, f"f{number}-")))
+            svg = _raw(follow_theme(svg_of(figure, f"f{number}-", note)))
+        width = re.search(r'viewBox="0 0 ([\d.]+)', svg)
+        points = round(float(width[1])) if width else 0
         # What a heading says is no caption again.
         heading = next((h for h in headings if figure.title.startswith(h)), "")
         caption = figure.title.removeprefix(heading).strip()
-        return _rendered(environment, "figure", chart=chart, title=figure.title, svg=svg, caption=caption)
+        parts = {"title": figure.title, "caption": caption, "svg": svg, "points": points, "note": prose(note)}
+        return _rendered(environment, "figure", chart=chart, **parts)
 
     environment.globals |= {
         "shown": shown,
@@ -229,8 +236,10 @@ def _groups(report: Report, has_text: Sequence[bool]) -> list[dict[str, Any]]:
         title = "The numbers behind the answer" if is_at_top and section.title == report.question else section.title
         group = groups.setdefault(title, {"key": f"section-{len(groups) + 1}", "title": title, "blocks": []})
         narrow = [t for t in section.tables if len(t.readable()) <= NARROW]
-        # Beside the text stands its picture; narrow tables where there is none. Several pictures stand in pairs below.
-        beside, instead = (narrow, []) if figures else ([], narrow)
+        # Beside the text stands its picture; narrow tables stand there too, or below a text without a picture. Several
+        # pictures stand in pairs below.
+        beside = [t for t in narrow if figures and _letters_across(t) <= BESIDE]
+        instead = [] if figures else narrow
         group["blocks"].append(
             {
                 "key": f"part-{number}",
@@ -240,15 +249,25 @@ def _groups(report: Report, has_text: Sequence[bool]) -> list[dict[str, Any]]:
                 "figures": figures,
                 "beside": beside,
                 "instead": instead,
-                "below": [t for t in section.tables if t not in narrow],
+                "below": [t for t in section.tables if t not in (*beside, *instead)],
                 "is_at_top": is_at_top,
                 "is_answered": has_text[number - 1] and not section.text and not is_at_top,
-                "is_sided": bool((section.text or beside) and (figures or instead)) and len(figures) < 2,
+                "is_sided": bool(section.text or beside) and len(figures) == 1,
             }
         )
     for group in groups.values():
         group["labels"] = [(b["key"], b["label"]) for b in group["blocks"] if b["label"]]
     return list(groups.values())
+
+
+def _letters_across(table: ReportTable) -> float:
+    """Return about how many letters wide a table is; words are wrapped, numbers are not."""
+    across = 0.0
+    for column in shown_columns(table, 60):
+        cells = [len(f"{cell.text} {cell.interval}".strip()) for cell in column.cells]
+        heads = [len(word) for word in column.name.split()]
+        across += 1.5 + max([*heads, *(cells if column.is_number else [min(n, 16) for n in cells])], default=0)
+    return across
 
 
 def _environment() -> Any:
@@ -263,17 +282,29 @@ def _environment() -> Any:
     return environment
 
 
-def svg_of(figure: Figure, prefix: str = "") -> str:
-    """A figure as SVG that can stand in a page beside others: its ids begin with a prefix."""
+def svg_of(figure: Figure, prefix: str = "", note: list[str] | None = None) -> str:
+    """A figure as SVG that can stand in a page beside others: its ids begin with a prefix.
+
+    The lines of its caption are moved into ``note`` if that is given.
+    """
     from curvewise.drawing.picture import svg_text
 
-    svg = svg_text(figure.draw)
+    svg = svg_text(figure.draw, note)
     svg = svg[svg.index("<svg") :]
     # Metadata would differ between machines, and a style of one picture would apply to all on the page.
     svg = re.sub(r"<(metadata|style)\b.*?</\1>", "", svg, flags=re.DOTALL)
     # Hundredths of a point are below what a screen or printer shows, and most of the size of a page.
     svg = re.sub(r"<path\b[^>]*>", lambda tag: re.sub(r"(\.\d\d)\d+", r"\1", tag[0]), svg)
     return _prefixed(svg, prefix)
+
+
+def prose(lines: Sequence[str]) -> str:
+    """Join the lines of a caption into sentences.
+
+    >>> prose(["Shaded: 95% interval", "12 runs."])
+    'Shaded: 95% interval. 12 runs.'
+    """
+    return " ".join(line if line.endswith((".", "?", "!", "…")) else f"{line}." for line in lines)
 
 
 def follow_theme(svg: str) -> str:

@@ -178,10 +178,7 @@ def _setting(value: Any) -> str:
 def table_of(result: Result, name: str) -> ReportTable:
     """Make the main table of a result."""
     columns = {k: list(v) for k, v in result.display_columns().items()}
-    level = getattr(result, "level", None)
-    has_limits = any(k == "low" or k.endswith("_low") for k in columns)
-    title = f"Estimates with {level:.0%} intervals" if has_limits and isinstance(level, float) else "Estimates"
-    return ReportTable(name, title, columns, written=result.readable())
+    return ReportTable(name, result.table_note() or "Estimates", columns, written=result.readable())
 
 
 def first_sentences(text: str, few: int = FEW) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ from curvewise.cli.console import (
     warn_each,
 )
 from curvewise.errors import InputError, quietly
-from curvewise.tables import interval_cell
+from curvewise.tables import interval_cell, readable_columns
 from curvewise.text import format_number, prefix, pvalue_text
 
 if TYPE_CHECKING:
@@ -940,14 +940,8 @@ def _shown(value: str, scores: Iterable[float], digits: int = 2) -> list[str]:
 def show_curve(page: Page, curve: ResponseCurve, level: float) -> None:
     """Print one curve and its scores."""
     page.document = curve.to_dict()
-    low, high = curve.accuracy_interval(level)
-    columns = {
-        "magnitude": [f"{m:.4g}" for m in curve.magnitude],
-        "accuracy": [interval_cell(ends, "fraction") for ends in zip(curve.accuracy, low, high, strict=True)],
-        "correct": curve.correct.tolist(),
-        "total": curve.total.tolist(),
-    }
-    page.table(f"Accuracy under {curve.perturbation} at {curve.where} ({level:.0%} intervals)", columns, None)
+    limits = dict(zip(("low", "high"), curve.accuracy_interval(level), strict=True))
+    page.table(curve.table_note(level), readable_columns({**curve.columns(), **limits}, "fraction"), None)
     scores = curve.scores(level)
     if page.verbose or page.markup:
         rows = {"score": [SCORES[key] for key in scores], "estimate": _cells(scores.items())}

@@ -238,6 +238,10 @@ class ResponseCurve(Result):
         """Return a row for each magnitude, with the accuracy and its interval."""
         return readable_columns(self.columns(), "fraction")
 
+    def table_note(self, level: float = 0.95) -> str:
+        """Name the perturbation, where it is applied, and the level of the intervals."""
+        return f"Accuracy under {self.perturbation} at {self.where} ({level:.0%} intervals)"
+
     def sentences(self) -> str:
         """Describe the result in a few sentences."""
         gi, pal = self.gi_interval(), self.pal_interval()
@@ -250,7 +254,7 @@ class ResponseCurve(Result):
             f"Response of {self.model} to {self.perturbation} at {self.where}, magnitudes {first:g} to {last:g}{unit}, "
             f"{format_count(int(self.total.max()), 'example')}: accuracy is {known}{self.accuracy.min():.1%} at worst, "
             f"at {worst:g}, and {self.mean_accuracy:.1%} on average. Gi-score {gi} (0 is best), Pal-score {pal} "
-            f"({PAL_FLAT:g} where accuracy does not fall)."
+            f"(a ratio of areas, {PAL_FLAT:g} where accuracy does not fall)."
         )
 
 
@@ -266,8 +270,8 @@ class ResponseCurves(dict[str, Any]):
     >>> curves = ResponseCurves(noise=ResponseCurves(net=one))
     >>> print(curves)
     Response of net to noise at the input, magnitudes 0 to 0.5, 100 examples: accuracy is 99.0% clean and 80.0% at \
-worst, at 0.5, and 91.3% on average. Gi-score 0.054 [0.032, 0.089] (0 is best), Pal-score 81.6 [78.4, 84.7] (84 where \
-accuracy does not fall).
+worst, at 0.5, and 91.3% on average. Gi-score 0.054 [0.032, 0.089] (0 is best), Pal-score 81.6 [78.4, 84.7] (a ratio \
+of areas, 84 where accuracy does not fall).
     >>> curves.columns()["model"]
     ['net']
     >>> curves["noise"]["net"] is curves["net"]["noise"] is one
@@ -326,7 +330,7 @@ accuracy does not fall).
 
     def to_latex(self) -> str:
         """Return the scores as a table for LaTeX."""
-        return format_table(self.readable(), "latex")
+        return format_table(self.readable(), "latex", None, note="Scores with 95% intervals")
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw accuracy against magnitude, a line for each curve, on ``ax`` (a new figure's if None)."""

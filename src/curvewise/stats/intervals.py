@@ -230,14 +230,25 @@ class SampledMean:
         Variance of its error; NaN if it is not known.
     parts : tuple of (float, float)
         Variances that make it up, with their degrees of freedom.
+    within : SampledMean, optional
+        The same number with fewer sources of error: intervals are not narrower, nor p-values smaller, than its own.
     """
 
     value: float
     variance: float
     parts: tuple[tuple[float, float], ...] = ()
+    within: SampledMean | None = None
 
     def quantile(self, p: float) -> float:
-        """Return how far out, in standard errors, the error lies with probability ``p``.
+        """Return how far out, in standard errors, the error lies with probability ``p``."""
+        own = self._own_quantile(p)
+        if (scale := self._scale_within) is None or self.within is None:
+            return own
+        least = self.within.quantile(p) / scale
+        return max(own, least) if p > 0.5 else min(own, least)
+
+    def _own_quantile(self, p: float) -> float:
+        """Return the quantile by the parts alone.
 
         Student's t with Satterthwaite's degrees of freedom. That fails if a part from two to four runs
         happens to come out small, and the others then pretend to know it: there, the mean of the parts' own
@@ -262,6 +273,17 @@ class SampledMean:
         known = [(v, df) for v, df in self.parts if v > 0] or [(1.0, KNOWN)]
         weights, degrees = (np.array(x, dtype=float) for x in zip(*known, strict=True))
         return weights, degrees
+
+    @property
+    def _scale_within(self) -> float | None:
+        """Standard error in those of ``within``; None where that is not given or not known.
+
+        A part that is known well, such as that of the examples, makes the degrees of freedom of the sum larger than
+        those of the runs alone, so that the interval could be narrower although its variance is larger.
+        """
+        if self.within is None or not self.within.variance > 0:
+            return None
+        return math.sqrt(self.variance / self.within.variance)
 
     @property
     def _few(self) -> bool:
@@ -297,6 +319,12 @@ class SampledMean:
 
     def _below(self, z: float) -> float:
         """Return the probability whose quantile is ``z``, which is below 0."""
+        own = self._own_below(z)
+        if (scale := self._scale_within) is None or self.within is None:
+            return own
+        return max(own, self.within._below(z * scale))
+
+    def _own_below(self, z: float) -> float:
         if not self._few:
             return float(stdtr(self.degrees, z))
         # A mean of quantile functions: the probability lies between those of the parts alone.
@@ -307,7 +335,7 @@ class SampledMean:
         # Bisection on the logarithm, so that tiny probabilities keep their relative precision.
         for _ in range(60):
             middle = (low + high) / 2
-            low, high = (middle, high) if self.quantile(math.exp(middle)) < z else (low, middle)
+            low, high = (middle, high) if self._own_quantile(math.exp(middle)) < z else (low, middle)
         return math.exp(high)
 
     @property

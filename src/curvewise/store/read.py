@@ -50,7 +50,8 @@ COPY_ARRAYS = ("x", "y", "test_x", "test_y")
 COPY_FIELDS = ("classes", "name", "padding", "notes", "targets", "standardise")
 MOST_READS = 10
 """Times that a run is read again which another process replaced while it was read."""
-_LOOKS = 5  # each must meet another replacement of the run for a look to fail
+_LOOKS = 20  # each must meet another replacement of the run for a look to fail
+_EMPTY_LOOKS = 5  # looks that find a run nowhere, between two of its moves, before it counts as missing
 # Opening a pipe would wait for a writer, and a link leads out of the store; not every system knows all of these.
 _OPEN = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _OPEN |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
@@ -344,14 +345,17 @@ def _looks(folder: AnyPath) -> Iterator[str]:
     A run that is replaced lies aside until its successor is in its place.
     """
     store, identity = os.path.split(folder)
+    empty = 0
     for _ in range(_LOOKS):
         there = _identity(folder)
-        if there is None:
-            yield from (path for name, path in _runs_aside(store) if name == identity)
-        else:
+        if there is not None:
             yield os.fspath(folder)
             if _identity(folder) == there:
                 return
+        elif aside := [path for name, path in _runs_aside(store) if name == identity]:
+            yield from aside
+        elif (empty := empty + 1) == _EMPTY_LOOKS:
+            return
 
 
 def _identity(folder: AnyPath) -> tuple[int, int] | None:

@@ -41,7 +41,7 @@ from curvewise.cli.console import (
 )
 from curvewise.errors import InputError, quietly
 from curvewise.tables import interval_cell
-from curvewise.text import Message, arg, format_interval, format_number, list_names, suggest
+from curvewise.text import Message, arg, format_interval, format_number, list_names, pvalue_text, suggest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -301,7 +301,7 @@ def measure(
             remedy = f"For one task, such as {risks.task_names[0]!r}: --sizes TASK=100,1000."
             raise InputError(error.message, remedy=remedy) from error
         compared = compared_methods(result, compare, pairs)
-    if fail_if and compared is None and not result.improvements:
+    if fail_if and compared is None and not result.methods:
         raise UsageError("--fail-if needs a method beside scratch: there is none.")
 
     def drawn(kind: Kind) -> Any:
@@ -319,9 +319,12 @@ def measure(
     if compared is not None:
         show_comparison(page, result, compared, all_warnings)
     save_plot(plot, lambda: drawn(kind or "curves"))
-    held: dict[str, Interval] = {f"{r.method} on {r.task}": r.cci for r in result.improvements}
+    held: dict[str, Interval | None] = {f"{c.method} on {c.task}": None for c in result.curves}
+    held |= {f"{r.method} on {r.task}": None if r.reversed else r.cci for r in result.improvements}
+    for own in result.tasks:
+        held.pop(f"{result.scratch} on {own}", None)
     if compare and compared is not None:
-        held = {_pair_name(r): r.difference for r in compared.rows}
+        held = {_pair_name(r): r.difference for r in compared.rows} or {" − ".join(compare): None}
     texts = []
     for gate in fail_if:
         if met := [name for name, interval in held.items() if _holds(interval, gate)]:
@@ -681,6 +684,7 @@ def read_array(
 
     from curvewise.reading.arrays import read_named
     from curvewise.reading.files import as_path
+    from curvewise.reading.roles import direction
 
     if str(file) == STDIN:
         raise UsageError("Arrays are read from a file, not from stdin.")
@@ -695,6 +699,11 @@ def read_array(
         raise UsageError(
             f"{path.name} holds {list_names(names)}: choose with --key; several, such as --key "
             f"{','.join(names[:2])}, are {what}."
+        )
+    if several == "runs" and (high := [name for name in chosen if direction(name)]):
+        raise UsageError(
+            f"--key {high[0]!r} of {path.name} is better when higher, by its name: a win is a lower loss. Give losses "
+            "or errors, such as 1 − accuracy or the negative of a score."
         )
     arrays = [get(name) for name in chosen]
     if any(array.shape != arrays[0].shape for array in arrays):
@@ -723,6 +732,7 @@ LEGEND = (
     "smallest n."
 )
 CALIBRATED = "calibrated risk of {scratch} (1 blind guess, 0 maximal supervision) minus that of the method"
+UNSCALED = "risk of {scratch} minus that of the method"
 NARROW = " A wider terminal adds p, sizes and runs; --json has them."
 MOST_PAIRS = 20
 """Comparisons that are shown in a terminal; the title says where all of them are."""
@@ -752,9 +762,11 @@ def show_transfer(page: Page, result: TransferResult, every: bool = False) -> No
                 narrow = narrow or "p" not in columns
                 table_in_parts(page, _title(result, rows), columns)
         if result.improvements:
-            scaled = not any(control.assumed for control in result.blind.values())
-            gain = CALIBRATED if scaled else "risk of {scratch} minus that of the method"
-            page.say(LEGEND.replace("GAIN", gain).format(scratch=result.scratch) + NARROW * narrow, style="dim")
+            plain = [task for task in result.tasks if result.blind[task].assumed]
+            gain = UNSCALED if len(plain) == len(result.tasks) else CALIBRATED
+            if 0 < len(plain) < len(result.tasks):
+                gain += f" (no blind guess for {list_names(plain)}: {UNSCALED} there)"
+            page.say(LEGEND.replace("GAIN", gain).replace("{scratch}", result.scratch) + NARROW * narrow, style="dim")
     for i, text in enumerate(() if page.as_json else answers(result, page.verbose)):
         page.say(text, close=i > 0)
     tell(result.all_warnings, every)
@@ -802,8 +814,8 @@ def show_comparison(page: Page, result: TransferResult, compared: TransferCompar
     numbers: dict[str, list[Any]] = {
         "low": decimals(r.difference.low for r in kept),
         "high": decimals(r.difference.high for r in kept),
-        "p": [chance(r.pvalue) for r in kept],
-        "adjusted": [chance(r.adjusted) for r in kept],
+        "p": [pvalue_text(r.pvalue) for r in kept],
+        "adjusted": [pvalue_text(r.adjusted) for r in kept],
     }
     by = decimals(r.difference.estimate for r in kept)
     columns: dict[str, list[Any]] = {
@@ -816,7 +828,8 @@ def show_comparison(page: Page, result: TransferResult, compared: TransferCompar
     # Three columns of names are too wide for most terminals: put them into one.
     if page.markup is None and width_of(rich_table(columns, None))[1] > console().width:
         columns = {"difference": [_pair_name(r) for r in kept], "CCI": by, **numbers}
-    table_in_parts(page, title, columns)
+    if kept:
+        table_in_parts(page, title, columns)
     tell(compared.all_warnings, every)
 
 
@@ -865,8 +878,10 @@ def _pair_name(row: ComparedMethods) -> str:
     return f"{row.one} − {row.two} on {row.task}"
 
 
-def _holds(interval: Interval, gate: Gate, null: float = 0.0) -> bool:
-    """Tell whether a number is significantly below that of no difference, or neither below nor above."""
+def _holds(interval: Interval | None, gate: Gate, null: float = 0.0) -> bool:
+    """Tell whether a number is significantly below that of no difference, or neither below nor above, as if unknown."""
+    if interval is None:
+        return gate == "undecided"
     worse = interval.high < null
     return worse if gate == "worse" else not (worse or interval.low > null)
 
@@ -913,14 +928,18 @@ def _answer(result: TransferResult, task: str, every: bool) -> str:
     lead = led(result, task)
     known = [r for r in rows if not math.isnan(r.cci.estimate)]
     if not known:
-        alone = f"there is no method beside {result.scratch}, which transfer tasks looks at"
-        return f"{lead}{'no' if lead else 'No'} CCI; {'it needs two sizes' if rows else alone}."
+        why = f"there is no method beside {result.scratch}, which transfer tasks looks at"
+        if rows:
+            why = "it needs two sizes" if all(len(r.n) < 2 for r in rows) else "see the warnings"
+        return f"{lead}{'no' if lead else 'No'} CCI; {why}."
     best = known[0]
     tested = [r for r in known if not math.isnan(r.pvalue)]
     cci = f"{decimals([best.cci.estimate])[0]} (no interval)"
     if not math.isnan(best.cci.low):
         cci = format_interval(best.cci)
-        if not best.significant:
+        if best.reversed:
+            cci += ", of the other sign over log n"
+        elif not best.significant:
             how = f" (Holm's correction for {len(tested)} tests)" if len(tested) > 1 else ""
             cci += f", not significantly different from 0{how}"
     if len(known) > 1:  # the next, and whether the best is better than it
@@ -1022,7 +1041,7 @@ def details(result: TransferResult, rows: Sequence[Improvement]) -> dict[str, li
         "data ×": [_worth(r, _reach(result, r.task)) for r in order],
     }
     more: dict[str, list[Any]] = {
-        "p": [chance(r.pvalue) for r in order],
+        "p": [pvalue_text(r.pvalue) for r in order],
         "n": [f"{len(r.n)}: " + "–".join(format_number(n) for n in sorted({r.n[0], r.n[-1]})) for r in order],
         "runs": [str(runs[r.task, r.method]) for r in order],
     }
@@ -1071,10 +1090,10 @@ def _worth(row: Improvement, reach: tuple[float, float]) -> str:
 def times(factor: float) -> str:
     """Write a factor in two digits.
 
-    >>> times(3.92), times(1234.0)
-    ('3.9', '1,234')
+    >>> times(3.92), times(1234.0), times(0.034)
+    ('3.9', '1,234', '0.034')
     """
-    return f"{factor:.1f}" if factor < 10 else f"{factor:,.0f}"
+    return f"{factor:.2g}" if factor < 0.1 else f"{factor:.1f}" if factor < 10 else f"{factor:,.0f}"
 
 
 def decimals(values: Iterable[float], digits: int = 3) -> list[str]:
@@ -1084,8 +1103,3 @@ def decimals(values: Iterable[float], digits: int = 3) -> list[str]:
     ['0.500', '0.000', '–']
     """
     return ["–" if v != v else f"{v:z.{digits}f}" for v in values]
-
-
-def chance(p: float) -> str:
-    """Write a p-value in two digits."""
-    return "–" if p != p else "<1e-12" if p < 1e-12 else f"{p:.2g}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -31,6 +32,7 @@ from curvewise.reading.roles import (
     check_direction_flag,
     direction,
     find_roles,
+    is_score,
     is_status,
     keep_ended,
     named_unit,
@@ -72,6 +74,7 @@ _BESIDE = (
 )
 _SEVERAL = synonyms("split partition metric metric_name evaluation")
 """Columns whose values must not be mixed: a risk is of one of them."""
+_METRIC = synonyms("metric metric_name")
 
 
 def _risk_on(name: str, places: frozenset[str]) -> bool:
@@ -231,21 +234,23 @@ def load_risks(
     roles = find_roles(table.columns, table.source, ROLES, columns, used=list(where or ()))
     _check_one_kind(table, roles.rest)
     column = roles["risk"]
+    if not (columns or {}).get("risk"):
+        _check_alike(table, column, roles.rest)
     table = unfold(table, [k for role in roles.held for k in roles.of(role)])
     # A failed run stays, as NaN; one that still goes on is left out.
     table = keep_ended(table, roles.get("status"), FINISHED | FAILED)
-    if says_percent(column) and unit in (None, "fraction"):
-        unit = named_unit(unit, [column])
+    called = _metric_of(table, column)
+    if says_percent(called) and unit in (None, "fraction"):
+        unit = named_unit(unit, [called])
     values, lost = _risks_of(table, column, roles.get("status"))
-    scale = _scale_of(column, values, unit, higher_is_better, table.source)
-    unsaid = higher_is_better is None and unit not in ("loss", "score") and higher_is_better_by_name(column) is None
-    if (columns or {}).get("risk") and unsaid:
+    if higher_is_better is None and unit not in ("loss", "score") and higher_is_better_by_name(called) is None:
         losses, scores = arg("higher_is_better", False), arg("higher_is_better", True)
         raise InputError(
             f"{ask('risk', column)}: the name does not say whether lower is better: pass {losses} for losses or "
             f"errors, {scores} for accuracies or scores."
         )
-    _check_numbers({"blind": blind, "maximal": maximal}, scale, column, values, unit)
+    scale = _scale_of(called, values, unit, higher_is_better, table.source)
+    _check_numbers({"blind": blind, "maximal": maximal}, scale, called, values, unit)
     rows = RiskRows(
         np.array(full_names(table, roles["task"], "task") if "task" in roles else [ONE_TASK] * len(table)),
         np.array(full_names(table, roles["method"], "method")),
@@ -253,18 +258,19 @@ def load_risks(
         np.asarray(scale.risk(values), dtype=np.float64),
     )
     runs = {role: np.array(names_in(table, roles[role])) for role in ("seed", "fold") if role in roles}
+    runs = {role: names for role, names in runs.items() if (names != "").any()}  # an empty column says nothing
     repeats = _check_repeats(table, roles, rows, runs)
+    if repeats and not {"seed", "fold"} & set(columns or {}):  # the user has not said that rows are runs
+        _check_crossed(table, roles.rest, rows)
     blind_found, maximal_found = (
-        find_control(rows, called, given, scale.risk, table.source, scratch)
+        find_control(rows, called, given, scale.risk, table.source, scratch or _only_scratch(rows))
         for called, given in ((BLIND, blind), (MAXIMAL, maximal))
     )
-    # Rows of controls are no method, except where scratch is one of them.
+    # Rows of controls are no method.
     gone = (*blind_found.methods, *maximal_found.methods)
     start = find_scratch(rows, scratch, gone, table.source)
     is_control = np.isin(rows.methods, gone)
     _check_sizes(table, roles["n"], rows.n, is_control)
-    if is_control.all():
-        raise InputError(f"{table.source} has controls and no other rows: there is no method.")
     keep = ~is_control
     found = TransferRisks(
         tasks=rows.tasks[keep],
@@ -363,6 +369,25 @@ def _check_one_kind(table: Table, rest: Sequence[str]) -> None:
                 f"{table.where(name)} has {len(there)} values: {list_names(there)}. Choose one with "
                 f"{arg('where', {name: one})}."
             )
+
+
+def _check_alike(table: Table, column: str, rest: Sequence[str]) -> None:
+    """Refuse a column of risks beside others of the same name but for a number: loss_0, loss_1, loss_2."""
+    stem = re.sub("[0-9]+", "#", normal(column))
+    if "#" in stem and (alike := [k for k in rest if re.sub("[0-9]+", "#", normal(k)) == stem]):
+        names = [k for k in table.columns if k in (column, *alike)]
+        raise InputError(
+            f"{table.source} has {list_names(names)}: choose one with {ask('risk', column)}, or put them below one "
+            "another, a row for each run, with their numbers in a column of seeds."
+        )
+
+
+def _metric_of(table: Table, column: str) -> str:
+    """Return the name of the risks: that of their column or, if it says little, the one metric of a column of these."""
+    if higher_is_better_by_name(column) is not None and not is_score(column):
+        return column
+    found = {word for name in table.columns if normal(name) in _METRIC for word in names_in(table, name)} - {""}
+    return found.pop() if len(found) == 1 else column
 
 
 # Training sizes: 1000, 1,000, 1k; and cells that say there is none.
@@ -506,10 +531,8 @@ def _scale_of(column: str, values: FloatArray, unit: str | None, higher: bool | 
             "number without bounds."
         )
     if not up:
-        known = higher is False or by_name is not None
-        note = "lower is better" if known else "lower is taken as better"
         mark = {"percent": " (%)", "loss": "" if "loss" in words else " (loss)"}
-        return RiskScale(words + mark.get(unit or "", ""), note)
+        return RiskScale(words + mark.get(unit or "", ""), "lower is better")
     if unit == "loss":
         raise InputError(
             f"{arg('unit', 'loss')} contradicts {arg('higher_is_better', True)} for {column!r:.200}: leave one out."
@@ -660,6 +683,29 @@ def _check_repeats(table: Table, roles: ColumnRoles, rows: RiskRows, runs: Mappi
     return ["no seeds: rows of one task, method and size are taken as runs"] if repeated else []
 
 
+def _check_crossed(table: Table, rest: Sequence[str], runs: RiskRows) -> None:
+    """Refuse rows without seeds that differ in a column with the same values for every task, method and size.
+
+    They may be epochs, evaluation sets or settings of one run.
+    """
+    cells: dict[tuple[Any, ...], list[int]] = {}
+    for row, key in enumerate(zip(runs.tasks.tolist(), runs.methods.tolist(), runs.n.tolist(), strict=True)):
+        if key[2] > 0:
+            cells.setdefault(key, []).append(row)
+    several = [rows for rows in cells.values() if len(rows) > 1]
+    for name in rest if len(several) > 1 else ():
+        words = texts(table.columns[name])
+        counts = [Counter(words[row] for row in rows) for rows in several]
+        there = list(counts[0])
+        if len(there) > 1 and all(len(set(c.values())) == 1 and c.keys() == counts[0].keys() for c in counts):
+            one = next((word for word in there if normal(word) == "test"), there[-1])
+            raise InputError(
+                f"The rows of each task, method and size of {table.source} differ in {name!r:.200}, which is as often "
+                f"each of {list_names(there)}: choose one with {arg('where', {name: one})}, or pass "
+                f"{ask('seed', name)} if these are runs."
+            )
+
+
 # Controls: rows that are called like one, or what the user gives.
 
 
@@ -739,6 +785,8 @@ def find_scratch(rows: RiskRows, given: str | None, taken: Sequence[str], source
     if given is not None:
         return _named(rows, SCRATCH, given, source)
     free = [name for name in rows.names if name not in taken]
+    if not free:
+        raise InputError(f"{source} has controls and no other rows: there is no method.")
     for names in (SCRATCH.plain, SCRATCH.other):
         found = [name for name in free if normal(name) in names]
         if len(found) > 1:
@@ -766,8 +814,8 @@ def find_control(
     tasks = list(dict.fromkeys(rows.tasks.tolist()))
     wanted = _by_task(given, tasks, called, source)
     for value in wanted.values():
-        if isinstance(value, str):
-            _named(rows, called, value, source)
+        if isinstance(value, str) and _named(rows, called, value, source) == scratch:
+            raise scratch_as_control(called.argument, value)
     chosen, notes = _recognised(rows, called, given)
     control: dict[str, Control] = {}
     for task, value in {**chosen, **wanted}.items():
@@ -783,7 +831,7 @@ def find_control(
     unused = dict.fromkeys(v for v in chosen.values() if v not in named)
     if unused:
         notes.append(Message(f"rows of {list_names(unused)} left out: {arg(called.argument)} is given"))
-    gone = tuple(k for k in dict.fromkeys((*named, *unused)) if k != scratch)
+    gone = tuple(dict.fromkeys((*named, *unused)))
     if not control:
         return FoundControl(control, gone, (f"no {called.said}", *notes))
     given = "" if all(c.source.startswith("measured") for c in control.values()) else "given"
@@ -793,6 +841,22 @@ def find_control(
     lost = [task for task in tasks if task not in control]
     how += f"; none for {list_names(lost)}" if lost else ""
     return FoundControl(control, gone, (f"{called.said}: {how}", *notes))
+
+
+def _only_scratch(rows: RiskRows) -> str | None:
+    """Return the method that is called like training from scratch, if there is just one."""
+    found = [name for name in rows.names if normal(name) in SCRATCH.plain]
+    return found[0] if len(found) == 1 else None
+
+
+def scratch_as_control(role: str, name: str) -> InputError:
+    """Make the error for a control that is training from scratch."""
+    return InputError(
+        "is the method that starts from nothing, which is measured against it.",
+        argument=role,
+        value=name,
+        remedy="Pass its risk at the size that you mean as a number or a Control.",
+    )
 
 
 def _by_task(given: Given, tasks: Sequence[str], called: ControlNames, source: str) -> dict[str, Any]:

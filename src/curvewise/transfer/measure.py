@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from os import PathLike
 from shlex import quote
 from typing import Any, TypeAlias
 
@@ -18,12 +18,12 @@ from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.text import Message, arg, as_count, either, format_number, prefix
 from curvewise.transfer.calibration import Weight, step_widths
 from curvewise.transfer.gains import data_equivalence, gain_end
-from curvewise.transfer.load import load_risks
+from curvewise.transfer.load import load_risks, scratch_as_control
 from curvewise.transfer.result import AVERAGE, CciSettings, Improvement, RiskCurve, TransferResult, check_name
-from curvewise.transfer.risks import ONE_TASK, Control, TransferRisks, as_control, measured_control, names_share
+from curvewise.transfer.risks import Control, TransferRisks, as_control, measured_control, names_share
 from curvewise.transfer.runs import TaskRuns, adjust_pvalues, group_runs, shown_risk
 from curvewise.types.results import check_level
-from curvewise.types.units import FloatArray, as_floats, same_names
+from curvewise.types.units import FloatArray, as_floats
 
 ControlLike: TypeAlias = Any  # a number, an Interval, a Control, a name, or these by task
 Sizes = Sequence[float] | Mapping[str, Sequence[float]]
@@ -54,12 +54,12 @@ def measure_transfer(
 
     Parameters
     ----------
-    source : TransferRisks, path, DataFrame or dict
-        Risks of methods by training size. A table has the columns method, n and risk (or loss, or
-        error), and task, seed and fold where there are several. NaN is a run that failed. A path is
-        read by :func:`load_risks`.
+    source : TransferRisks, path, DataFrame, dict or list
+        Risks of methods by training size. All but TransferRisks is read by :func:`load_risks`: a table has the columns
+        method, n and risk (or loss, error, accuracy, …), and task, seed and fold where there are several. NaN is a run
+        that failed.
     scratch : str, optional
-        Name of the method that starts from nothing; "scratch" by default.
+        Name of the method that starts from nothing; by default the one called scratch, from-scratch, ….
     blind, maximal : float, Interval, Control, str or dict, optional
         Risks of the controls: a number, one with its error, the name of the method whose rows hold
         it (those without a size, else those at its largest), or a dictionary of these by task.
@@ -92,7 +92,7 @@ def measure_transfer(
         like a percentage beside fractions, runs failed, nothing was run twice, runs vary together
         over sizes though no column of seeds says why, methods rest on different sizes, or scratch
         gets worse with more data. Maximal supervision that scratch beats on the whole, which would
-        turn the sign of CCI round, is an error.
+        turn the sign of CCI round, is an error; where it does so over the sizes of one method, that has no CCI.
 
     Notes
     -----
@@ -201,18 +201,24 @@ def measure_transfer(
 
 def _read_source(source: Any, scratch: str | None, blind: ControlLike, maximal: ControlLike) -> TransferRisks:
     """Read risks and controls from a table or :class:`TransferRisks`, and from the arguments beside it."""
-    if isinstance(source, str | PathLike):
+    if isinstance(source, TransferRisks):
+        own = source
+    else:
         # The reader knows whether numbers beside a table are accuracies, as its own are.
-        source = load_risks(source, scratch=scratch, blind=blind, maximal=maximal)
+        try:
+            own = load_risks(source, scratch=scratch, blind=blind, maximal=maximal)
+        except InputError as error:
+            if not re.search(r"\b(columns|higher_is_better|unit|where)=", str(error)):
+                raise
+            remedy = "Read the table with load_risks, which has these arguments, and pass what it returns."
+            raise InputError(error.message, remedy=remedy) from error
         scratch = blind = maximal = None
-    columns, unit = _columns_of(source)
-    own = source if isinstance(source, TransferRisks) else None
-    start = scratch or (own.scratch if own else "scratch")
-    tasks = tuple(dict.fromkeys(columns["task"].tolist()))
+    columns = own.columns()
+    start, tasks = scratch or own.scratch, own.task_names
     held: dict[str, dict[str, Control]] = {}
     used: set[str] = set()
     for role, given in (("blind", blind), ("maximal", maximal)):
-        held[role] = dict(getattr(own, role)) if own else {}
+        held[role] = dict(getattr(own, role))
         if isinstance(given, Mapping):
             named = {str(task): value for task, value in given.items()}
             if strangers := [task for task in named if task not in tasks]:
@@ -223,17 +229,21 @@ def _read_source(source: Any, scratch: str | None, blind: ControlLike, maximal: 
             if isinstance(value, str):
                 held[role][task] = _named_control(value, role, task, columns, start)
                 used.add(value)
+            elif own.turned and isinstance(value, int | float | np.number):
+                raise InputError(
+                    "may be a value like those of the table, where higher is better, or a risk.",
+                    argument=role,
+                    value=value,
+                    remedy=f"Pass it to load_risks as the table has it, or as a risk: Control({value!r}).",
+                )
             elif value is not None:
                 held[role][task] = as_control(value, role)
-    keep = ~np.isin(columns["method"], sorted(used))
+    keep = ~np.isin(own.methods, sorted(used))
     if not keep.any():
         raise InputError("holds no runs beside those of the controls.", argument="source")
-    kept = {name: column[keep] for name, column in columns.items()}
-    made: dict[str, Any] = {"tasks": kept["task"], "methods": kept["method"], "n": kept["n"], "risk": kept["risk"]}
-    made |= {"seeds": kept.get("seed"), "folds": kept.get("fold"), "scratch": start, "unit": unit, **held}
-    risks = TransferRisks(**made) if own is None else replace(own, **made)
+    risks = replace(own.select(keep), scratch=start, blind=held["blind"], maximal=held["maximal"])
     # Risks that are shares of examples by what they are called can be checked for controls in another unit.
-    if names_share(unit) or unit.startswith(("1 − ", "100 − ")):
+    if names_share(risks.unit) or risks.unit.startswith(("1 − ", "100 − ")):
         for task in risks.task_names:
             seen = risks.of(task=task).risk
             for role, controls in held.items():
@@ -242,50 +252,10 @@ def _read_source(source: Any, scratch: str | None, blind: ControlLike, maximal: 
     return risks
 
 
-def _columns_of(source: Any) -> tuple[dict[str, NDArray[Any]], str]:
-    """Return the columns task, method, n, risk and, where they exist, seed and fold; and the name of the risk."""
-    if isinstance(source, TransferRisks):
-        return {k: np.asarray(v) for k, v in source.columns().items()}, source.unit
-    listed = source if isinstance(source, Mapping) else getattr(source, "columns", None)
-    if listed is None or callable(listed):
-        raise InputError(
-            f"source is a {type(source).__name__}: pass TransferRisks, or a table with the columns method, n and risk, "
-            "and task, seed or fold where there are several."
-        )
-    names = [str(name) for name in listed]
-    risk = [name for name in RISKS if name in names]
-    if missing := [name for name in ("method", "n") if name not in names] + ["risk"] * (not risk):
-        raise InputError(
-            f"source has no column {' and no '.join(map(repr, missing))}; it has {names!r}. Rename them to method, n "
-            "and risk, or say which is which: load_risks(table, method=…, n=…, risk=…)."
-        )
-    if len(risk) > 1:
-        raise InputError(f"has the columns {risk!r}, all of them risks: keep one.", argument="source")
-    found: dict[str, NDArray[Any]] = {"n": as_floats(source["n"], "n"), "risk": as_floats(source[risk[0]], risk[0])}
-    rows = len(found["risk"])
-    found["task"] = np.full(rows, ONE_TASK)
-    for name in (name for name in ("method", "task") if name in names):
-        array = np.asarray(source[name])
-        cells = array.ravel().tolist() if array.dtype.kind in "Of" else []
-        if nameless := sum(1 for v in cells if v is None or v != v or str(v) == "<NA>"):
-            raise InputError(f"has {nameless} row(s) without a {name}: name or drop them.", argument="source")
-        found[name] = np.array(same_names(array.astype(np.str_).tolist(), f"source: column {name!r}"))
-    found |= {name: np.asarray(source[name]).astype(np.str_) for name in ("seed", "fold") if name in names}
-    for key, column in found.items():
-        if column.shape != (rows,):
-            raise InputError(f"has {rows} risks and {column.shape} entries of {key!r}.", argument="source")
-    return found, risk[0]
-
-
 def _named_control(name: str, role: str, task: str, columns: Mapping[str, NDArray[Any]], scratch: str) -> Control:
     """Return a control from the rows of a method: those without a size, else those at its largest."""
     if name == scratch:
-        raise InputError(
-            "is the method that starts from nothing, which is measured against it.",
-            argument=role,
-            value=name,
-            remedy="Pass its risk at the size that you mean as a number or a Control.",
-        )
+        raise scratch_as_control(role, name)
     rows = (columns["method"] == name) & (columns["task"] == task)
     found = measured_control(columns["n"][rows], columns["risk"][rows])
     if found is None:
@@ -383,13 +353,23 @@ def _improvement(task: TaskRuns, method: str, settings: CciSettings) -> Improvem
         level=level,
     )
     alarms: tuple[str, ...] = ()
+    reversed_ = False
     if len(n) < 2:
         alarms = (f"one size shared with scratch, n = {format_number(n[0])}: CCI needs two; its gain is there.",)
+    elif task.is_turned(n, settings.weight):
+        text = f"{task.scratch} beats maximal supervision over the sizes shared with it, so that there is no CCI"
+        alarms = (Message(f"{text}: pass a lower {arg('maximal')}, or leave it out."),)
     elif math.isnan(found.value):
         alarms = ("scratch encloses no area over these sizes, so that there is no CCI.",)
-    elif _is_turned(task, n, settings.weight):
-        text = f"{task.scratch} beats maximal supervision over the sizes shared with it, which turns the sign of CCI"
-        alarms = (Message(f"{text} round: pass a lower {arg('maximal')}, or leave it out."),)
+    elif np.ptp(np.sign(step_widths(n, task.runs.mean[task.index(task.scratch, n)], settings.weight))) > 1:
+        # Steps on which scratch gets worse count backwards; log n has no such steps.
+        against = task.cci(method, n, "log", False).value * found.value < 0
+        reversed_ = against and not found.error.pvalue(found.value) > 1 - level
+        if reversed_:
+            text = (
+                f"CCI has the sign that it has because {task.scratch} gets worse with more data in places; over log n"
+            )
+            alarms = (Message(f"{text} it is the other way round. It is not called significant: see the gains."),)
     return Improvement(
         task=task.name,
         method=method,
@@ -403,24 +383,14 @@ def _improvement(task: TaskRuns, method: str, settings: CciSettings) -> Improvem
         gain_ends=None if np.isnan(low).all() else gain_end(n, gain, low, high),
         data_equivalence=worth,
         borrowed=task.borrows(method, n),
+        reversed=reversed_,
         warnings=alarms,
     )
 
 
-def _is_turned(task: TaskRuns, n: FloatArray, weight: Weight) -> bool:
-    """Tell whether scratch beats maximal supervision over some sizes, as CCI weighs them.
-
-    The area below its calibrated curve, which CCI is a share of, then has the other sign.
-    """
-    above = task.runs.mean[task.index(task.scratch, n)] - task.maximal.risk
-    width = step_widths(n, above, weight)
-    area = float((width * (above[1:] + above[:-1])).sum())
-    return bool((above < 0).all()) or float(width.sum()) * area < 0
-
-
 def _check_maximal(task: TaskRuns, weight: Weight) -> None:
     """Raise for maximal supervision that scratch beats over all sizes together."""
-    if not _is_turned(task, task.sizes(task.scratch), weight):
+    if not task.is_turned(task.sizes(task.scratch), weight):
         return
     seen, cells = task.runs.value, [i for (m, _), i in task.cells.items() if m == task.scratch]
     who = f"every run of {task.scratch}"

@@ -15,8 +15,8 @@ from scipy.special import stdtrit
 from curvewise.errors import InputError
 from curvewise.stats.intervals import probability_lowest
 from curvewise.stats.tests import holm
-from curvewise.tables import Cell, format_sign, format_table, mark_best
-from curvewise.text import as_count, format_interval, format_number, list_names, suggest
+from curvewise.tables import Cell, format_sign, format_table, latex_note, mark_best
+from curvewise.text import as_count, format_interval, format_number, format_pvalue, list_names, pvalue_text, suggest
 from curvewise.transfer.calibration import Weight
 from curvewise.transfer.risks import ONE_TASK, Control
 from curvewise.transfer.runs import MANY, StandardError, TaskRuns, adjust_pvalues, columns_of, combine_variances
@@ -84,6 +84,8 @@ class Improvement:
     borrowed : bool
         Whether at half or more of the sizes the method, or scratch, has one run, so that the
         interval rests on the spread of other methods.
+    reversed : bool
+        Whether scratch gets worse with more data in places and CCI has another sign over log n. It is not significant.
     warnings : tuple of str
     """
 
@@ -99,12 +101,13 @@ class Improvement:
     gain_ends: GainEnd | None = None
     data_equivalence: tuple[Equivalence, ...] = ()
     borrowed: bool = False
+    reversed: bool = False
     warnings: tuple[str, ...] = ()
 
     @property
     def significant(self) -> bool:
         """True if it differs from scratch after Holm's correction for the methods of its task."""
-        return bool(self.adjusted <= 1 - self.cci.level)
+        return bool(self.adjusted <= 1 - self.cci.level) and not self.reversed
 
 
 @dataclass(frozen=True)
@@ -238,7 +241,7 @@ class TransferResult(Result):
         used = {sign for cells in list(columns.values())[1:] for cell in cells for sign in cell.signs}
         notes = [f"{format_sign(sign, format)} {note}" for sign, note in _NOTES.items() if sign in used]
         if format == "latex":
-            return text + "".join(f"\n\\par{{\\footnotesize {note}\\par}}" for note in notes)
+            return text + "".join(map(latex_note, notes))
         return text + ("\n" if notes and format == "markdown" else "") + "".join(f"\n{note}" for note in notes)
 
     def compare(self, a: str, b: str, task: str | None = None) -> TransferComparison:
@@ -348,10 +351,10 @@ def _summarise_task(result: TransferResult, task: str) -> str:
     """Say which method is best on a task, how many differ from scratch, and where the gain ends."""
     rows = [r for r in result.improvements if r.task == task]
     known = [r for r in rows if not math.isnan(r.cci.estimate)]
-    if not known:
-        return f"{task}: no improvement can be computed."
-    best = max(known, key=lambda r: r.cci.estimate)
     nameless = result.tasks == (ONE_TASK,)  # the table has no column of tasks
+    if not known:
+        return f"{'N' if nameless else f'{task}: n'}o CCI can be computed."
+    best = max(known, key=lambda r: r.cci.estimate)
     text = "" if nameless else f"{task}: "
     worse = worse_than_scratch(known, result.scratch)
     if worse:
@@ -449,9 +452,9 @@ class TransferComparison(Result):
         for row in self.rows:
             text = f"{row.task}: CCI of {row.one} less that of {row.two}: {row.difference}"
             if not math.isnan(row.pvalue):
-                text += f", p = {format_number(row.pvalue, 2)}"
+                text += f", {format_pvalue(row.pvalue)}"
                 if row.adjusted != row.pvalue:
-                    text += f" ({format_number(row.adjusted, 2)} for all comparisons together)"
+                    text += f" ({pvalue_text(row.adjusted)} for all comparisons together)"
             lines.append(text + ".")
         return "\n".join(lines)
 

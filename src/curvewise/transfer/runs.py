@@ -20,7 +20,7 @@ from curvewise.stats.correlation import pearson
 from curvewise.stats.intervals import FEW
 from curvewise.stats.tests import holm
 from curvewise.text import arg, as_count, either, format_number
-from curvewise.transfer.calibration import Weight, cci, cci_slopes
+from curvewise.transfer.calibration import Weight, cci, cci_slopes, step_widths
 from curvewise.transfer.risks import Control, TransferRisks
 from curvewise.types.results import Interval
 from curvewise.types.units import FloatArray
@@ -165,20 +165,19 @@ def _codes(names: NDArray[np.str_]) -> NDArray[np.int64]:
 
 
 def _lines(risks: TransferRisks) -> NDArray[np.int64]:
-    """Number the runs of each method by seed; without seeds, by their order at each size.
+    """Number the runs of each method by seed; those without one by their order at each size.
 
     Tables usually list the runs of every size in the same order, so that the k-th runs share what seed they may share.
     Where the order means nothing, intervals become a little wider.
     """
-    if risks.seeds is not None:
-        names = _codes(risks.seeds)
-    else:
-        seen: Counter[tuple[str, float]] = Counter()
-        names = np.empty(len(risks), dtype=np.int64)
-        for row, key in enumerate(zip(risks.methods.tolist(), risks.n.tolist(), strict=True)):
-            names[row] = seen[key]
-            seen[key] += 1
-    pairs = np.stack([_codes(risks.methods), names])
+    seeds = [""] * len(risks) if risks.seeds is None else risks.seeds.tolist()
+    seen: Counter[tuple[str, float]] = Counter()
+    names = []
+    for seed, *key in zip(seeds, risks.methods.tolist(), risks.n.tolist(), strict=True):
+        place = (key[0], key[1])
+        names.append(f"seed {seed}" if seed else f"run {seen[place]}")
+        seen[place] += not seed
+    pairs = np.stack([_codes(risks.methods), _codes(np.array(names))])
     return np.unique(pairs, axis=1, return_inverse=True)[1].ravel().astype(np.int64)
 
 
@@ -254,7 +253,7 @@ class TaskRuns:
         return TaskEstimate(float(self.runs.mean[one] - self.runs.mean[two]), slopes, 0.0, 0.0, self)
 
     def cci(self, method: str, n: FloatArray, weight: Weight, pooled: bool) -> TaskEstimate:
-        """Estimate the cumulative improvement of a method over some sizes.
+        """Estimate the cumulative improvement of a method over some sizes; NaN where its sign would be turned round.
 
         Pooled, every run of the method is a point of its own, in the order of the source.
         """
@@ -268,6 +267,8 @@ class TaskRuns:
         m, span = self.maximal.risk, self.blind.risk - self.maximal.risk
         value = cci(sizes, (risk - m) / span, (start - m) / span, weight=weight)
         slopes = cci_slopes(sizes, risk, start, m, weight)
+        if self.is_turned(n, weight):
+            value, slopes = math.nan, replace(slopes, method=np.full(len(sizes), np.nan))
         influence = np.zeros(len(self.runs.value))
         if pooled:
             influence[every] += slopes.method
@@ -275,6 +276,16 @@ class TaskRuns:
             influence += self._spread_over(cells, slopes.method)
         influence += self._spread_over(scratch, slopes.scratch)
         return TaskEstimate(value, influence, 0.0, slopes.maximal, self)
+
+    def is_turned(self, n: FloatArray, weight: Weight) -> bool:
+        """Tell whether scratch beats maximal supervision over some sizes, as CCI weighs them.
+
+        The area below its calibrated curve, which CCI is a share of, then has the other sign.
+        """
+        above = self.runs.mean[self.index(self.scratch, n)] - self.maximal.risk
+        width = step_widths(n, above, weight)
+        area = float((width * (above[1:] + above[:-1])).sum())
+        return bool((above < 0).all()) or float(width.sum()) * area < 0
 
     def borrows(self, method: str, n: FloatArray) -> bool:
         """Tell whether a method, or scratch, has one run at half or more of some sizes."""

@@ -57,7 +57,8 @@ def win_rate(
     ----------
     losses, scratch_losses : array_like or Predictions
         Loss of each example, shape (examples,), or (runs, examples); the numbers of runs may
-        differ. Examples must be the same and in the same order. Infinite losses may be compared;
+        differ. Examples must be the same and in the same order. Of booleans True is a wrong answer. Infinite losses may
+        be compared;
         a run that is NaN on every example has failed and is left out, with a warning.
         :class:`Predictions` are read a block at a time; those of labels count as 0/1 errors, so
         that most examples are ties.
@@ -304,8 +305,8 @@ class WinRate(Result):
         who = "The method" if self.names[0] == NAMES[0] else self.names[0]
         grouped = "" if self.groups is None else f" in {self.groups:,} groups"
         verdicts = {
-            "better": f"more often than not it beats {self.names[1]}",
-            "worse": f"more often than not {self.names[1]} beats it",
+            "better": "it wins significantly more often than it loses",
+            "worse": "it loses significantly more often than it wins",
             "undecided": f"not significantly different from {self.names[1]}",
         }
         text = (

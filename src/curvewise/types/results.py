@@ -68,6 +68,10 @@ class Interval:
         return format_interval(self)
 
 
+SHOWN_ROWS = 10
+"""Rows of a table that a notebook shows."""
+
+
 class RowTable(ABC):
     """Base of the tables that analyses take: frozen dataclasses of arrays with an entry for each row.
 
@@ -87,6 +91,15 @@ class RowTable(ABC):
     def frame(self) -> pd.DataFrame:
         """Return the rows as a pandas DataFrame."""
         return data_frame(self.columns())
+
+    def _repr_html_(self) -> str:
+        """The first rows as a table, for notebooks."""
+        shown = min(len(self), SHOWN_ROWS)
+        unit = getattr(self, "unit", "")
+        columns = self.select(np.arange(shown)).columns() if shown else self.columns()
+        cells = format_table(readable_columns(columns, getattr(unit, "name", "")), "html")
+        left = f"<p>{len(self) - shown:,} further {self.noun} are not shown.</p>" if len(self) > shown else ""
+        return f"<div><p>{html.escape(repr(self))}</p>{cells}{left}</div>"
 
     def select(self, mask: ArrayLike) -> Self:
         """Select some of the rows: a mask with an entry for each, or their positions."""
@@ -234,14 +247,21 @@ class Result(ABC):
             Decimals of all numbers; by default those that their intervals support.
         """
         columns = self.readable() if digits is None else self.display_columns()
-        return format_table(columns, format, 2 if digits is None else digits, note=self.table_note())
+        return format_table(columns, format, digits, note=self.table_note())
 
     def table_note(self) -> str:
-        """Return the line below :meth:`table`, such as the kind and the level of its intervals; empty for none."""
-        return ""
+        """Return the line below :meth:`table`: what it shows, and the kind and the level of its intervals, if any."""
+        level = getattr(self, "level", None)
+        has_limits = any(name == "low" or name.endswith("_low") for name in self.display_columns())
+        # Of plans, the level is that of a test, such as 0.05, and their intervals say theirs in words.
+        known = has_limits and isinstance(level, float) and level > 0.5
+        return f"Estimates with {level:.0%} intervals" if known else ""
 
     def to_latex(self, **options: Any) -> str:
-        r"""Return the main table for LaTeX, in the style of booktabs (``\usepackage{booktabs}``), the best in bold."""
+        r"""Return the main table for LaTeX, in the style of booktabs (``\usepackage{booktabs}``), the best in bold.
+
+        The same as ``--table latex`` on the command line. Its note stands in a paragraph below the table.
+        """
         return self.table("latex", **options)
 
     def __str__(self) -> str:
@@ -253,8 +273,8 @@ class Result(ABC):
         except ImportError:
             notes = "".join(f"<li>{html.escape(w)}</li>" for w in self.all_warnings)
             notes = f"<ul>{notes}</ul>" if notes else ""
-            cells = format_table(self.display_columns(), "html", 4)
-            page = f"<div><p>{html.escape(self.summary())}</p>{notes}{cells}</div>"
+            cells, note = format_table(self.readable(), "html"), html.escape(self.table_note())
+            page = f"<div><p>{html.escape(self.sentences())}</p>{notes}<p>{note}</p>{cells}</div>"
         return page
 
 

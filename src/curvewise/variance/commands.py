@@ -452,8 +452,7 @@ def compare(
     met = [gate for gate in fail_if if held[gate]]
     if met:
         warn(f"--fail-if {met[0]} holds: exit status {GATE}.")
-    title = f"{one} minus {two} ({level:.0%} intervals)"
-    return show_result(page, result, title, drawing, style="bold", status=GATE if met else 0)
+    return show_result(page, result, result.table_note(), drawing, style="bold", status=GATE if met else 0)
 
 
 @variance.command
@@ -848,7 +847,10 @@ def show_result(
 ) -> int:
     """Print the table, the sentences and the warnings of a result, draw it, and return the exit status."""
     page.document = result.to_dict()
-    page.table(title, result.readable() if columns is None else columns, None)
+    if columns is None:
+        page.result(result, title)
+    else:
+        page.table(title, columns, None)
     page.say(in_options(result.sentences()), style=style)
     warn_each(result.all_warnings)
     save_plot(drawing.plot if drawing else None, draw or result.plot)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -23,7 +24,7 @@ from curvewise.stats.tests import (
     probability_below,
     sign_flip_pvalue,
 )
-from curvewise.tables import name_better
+from curvewise.tables import Cell, name_better
 from curvewise.text import (
     SMALL_PVALUE,
     Message,
@@ -71,6 +72,7 @@ SCORES_ONLY = (
 )
 FEW_RUNS = "{} runs of a training: the intervals assume normal run effects (too few runs to check)."
 ADJUSTMENTS = {"holm": holm, "bh": benjamini_hochberg}
+TOO_FEW = "too few runs to say"
 DRAWS = 20_000
 """Draws for the interval of the chance that a run of a beats one of b on new data."""
 SENTENCES = 3
@@ -177,6 +179,8 @@ def compare_runs(
         notes.append(f"{problem}, and so are the interval and the p-value for it.")
     notes += mostly_wrong(max(float(np.mean(runs)) for runs in (parts.a, parts.b)), unit, given)
     notes += few_groups(parts.groups) + _thin_evidence(parts, unit)
+    if given is not None:
+        notes += _shared_subsets(dict(zip(names, (given, two), strict=True)))
     warn_all(notes)
     return RunComparison(
         a=names[0],
@@ -221,7 +225,7 @@ class RunComparison(Result):
         Error of a minus error of b on new data, runs and examples both sampled. Below 0,
         a is better, whatever the unit: of scores it is the score of b minus that of a. Texts,
         tables and pictures show the score of a minus that of b. Limits are NaN where only scores
-        are known.
+        are known. With several runs each it is never narrower than ``test_set_difference``.
     pvalue : float
         P-value of ``difference``, two-sided, by t.
     test_set_difference : Interval
@@ -315,6 +319,21 @@ class RunComparison(Result):
 
     row_names = QUANTITIES
 
+    def table_note(self) -> str:
+        """Name what is compared, and the level of the intervals."""
+        return f"{self.a} minus {self.b} ({self.level:.0%} intervals)"
+
+    def readable(self) -> Mapping[str, Sequence[Any]]:
+        """Return one row per quantity with its interval; a chance that may be anything is not shown as a number."""
+        table = dict(super().readable())
+        shown = self.display_columns()
+        rows = zip(shown["quantity"], shown["low"], shown["high"], table["estimate"], strict=True)
+        table["estimate"] = [
+            Cell(TOO_FEW) if "probability" in name and _is_void(Interval(math.nan, low, high)) else cell
+            for name, low, high, cell in rows
+        ]
+        return table
+
     def sentences(self) -> str:
         """The verdict in a few sentences."""
         verdict = self._verdict()
@@ -352,7 +371,8 @@ class RunComparison(Result):
         new, seen = (format_interval(display.interval(d), unit) for d in (self.difference, self.test_set_difference))
         here = f"{seen} on this test set"
         known = self.runs != (1, 1) and not math.isnan(self.test_set_pvalue)
-        here += f" ({format_pvalue(self.test_set_pvalue)}{self._floor()})" if known else ""
+        by = self._floor() or self._by_permutation()
+        here += f" ({format_pvalue(self.test_set_pvalue)}{by})" if known else ""
         there = f"{new} on new data ({format_pvalue(self.pvalue)}) and "
         there = there if self.scope == "distribution" else ""
         pairs = f"Runs are paired by {self._parts.paired_by}, as asked. " if self.paired else ""
@@ -361,14 +381,22 @@ class RunComparison(Result):
             margin, p = format_target(self.margin, unit), format_pvalue(self.equivalence_pvalue)
             text.append(f"That they differ by less than {margin} is not shown ({p}).")
         if min(self.runs) > 1:
-            here, there = map(format_interval, (self.probability_better, self.distribution_probability_better))
-            # Two methods, of which the one with the wider claim may have the narrower interval: each says its own.
-            more = "" if self.scope == "test set" else f", and {there} on new data if runs are normally distributed"
-            text.append(
-                f"A random run of {self.a} beats one of {self.b} with probability {here} on this test set, whatever "
-                f"the distribution of runs{more}."
-            )
+            text += self._chances()
         return text
+
+    def _chances(self) -> list[str]:
+        """Say how often a run of a beats one of b; of an interval from 0 to 1, that nothing is known."""
+        # Two methods, of which the one with the wider claim may have the narrower interval: each says its own.
+        cases = [(self.probability_better, "on this test set, whatever the distribution of runs")]
+        if self.scope == "distribution":
+            cases.append((self.distribution_probability_better, "on new data if runs are normally distributed"))
+        said = [f"{format_interval(p)} {where}" for p, where in cases if not _is_void(p)]
+        pair = f"a random run of {self.a} beats one of {self.b}"
+        text = f"A{pair[1:]} with probability {', and '.join(said)}" if said else ""
+        if unknown := [where.partition(",")[0].partition(" if")[0] for p, where in cases if _is_void(p)]:
+            text += f"; there are {TOO_FEW}" if said else f"There are {TOO_FEW} how often {pair}"
+            text += f" {' or '.join(unknown)}"
+        return [f"{text}."]
 
     def _floor(self) -> str:
         """Say that no smaller p-value is possible on this test set, if that is so."""
@@ -383,6 +411,16 @@ class RunComparison(Result):
         if smallest < SMALL_PVALUE:  # which is not written out
             return ""
         return f", the smallest possible with {f'{one} pairs' if self.paired else f'{one} + {two} runs'}"
+
+    def _by_permutation(self) -> str:
+        """Say why the p-value on this test set is above that on new data, which is by t, if it is."""
+        p = self.test_set_pvalue
+        return " by permutation of the runs" if p > self.pvalue and p >= SMALL_PVALUE else ""
+
+
+def _is_void(chance: Interval) -> bool:
+    """Return True for the interval of a chance that reads as everything from 0 to 1."""
+    return chance.low < 0.005 and chance.high > 0.995
 
 
 def _sign(interval: Interval) -> str:
@@ -449,6 +487,22 @@ def _no_spread(names: Sequence[str]) -> list[str]:
     """Warn of trainings whose runs are all the same, if there are any."""
     remedy = "If one run is given more than once, leave the copies out: the intervals count them as new runs."
     return [f"the runs of {_some(names)} do not differ at all. {remedy}"] if names else []
+
+
+def _shared_subsets(trainings: Mapping[str, Predictions | None]) -> list[str]:
+    """Warn where runs of a store were trained on fewer subsets than there are runs, but not all on one."""
+    found = {}
+    for name, p in trainings.items():
+        if p is None or p.seeds is None:
+            continue
+        subsets = [m[1] for seeds in p.seeds.tolist() if (m := re.search(r"(?:^|, )fold=([^,]*)", seeds))]
+        if 1 < len(set(subsets)) < len(subsets) == p.runs:
+            found[name] = f"the {p.runs} runs of {name} on {len(set(subsets))}"
+    if not found:
+        return []
+    text = f"there are fewer training subsets than runs ({' and '.join(found.values())}): runs on one subset are not"
+    text += " independent of each other, and intervals that take them so are too narrow. Compare those of one subset"
+    return [Message(f"{text} ({arg('where', {'fold': 0})}), or learning curves, in which a subset counts as one run.")]
 
 
 def _some(names: Sequence[str]) -> str:
@@ -711,7 +765,7 @@ def _many_warnings(parts: list[Difference], read: Mapping[str, _TrainingRuns]) -
     notes = _no_spread([name for name, t in read.items() if t.identical])
     worst = max(read.values(), key=lambda t: float(t.errors.mean()))
     notes += mostly_wrong(float(worst.errors.mean()), worst.unit, worst.predictions)
-    notes += few_groups(parts[0].groups)
+    notes += few_groups(parts[0].groups) + _shared_subsets({name: t.predictions for name, t in read.items()})
     if parts[0].method == "scores":
         notes.append(SCORES_ONLY)
     if single := [name for name, t in read.items() if len(t.errors) == 1]:

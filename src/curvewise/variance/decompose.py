@@ -343,9 +343,13 @@ def decompose_totals(
             f" same runs and examples, or one counts right answers ({arg('higher_is_better', True)} is for both)."
         )
     totals = totals_of_counts(errors, wrong)
+    return decomposition_of(totals, level, mostly_wrong(by_run, totals.unit))
+
+
+def decomposition_of(totals: Totals, level: float, notes: list[str]) -> VarianceDecomposition:
+    """Decompose the variance where the predictions behind the totals are not at hand."""
     tails = judge_tails(totals.run)
-    method = "robust" if tails.heavy else "F"
-    return _result(totals, split_variance(totals), tails, method, 0.0, level, mostly_wrong(by_run, totals.unit))
+    return _result(totals, split_variance(totals), tails, "robust" if tails.heavy else "F", 0.0, level, notes)
 
 
 def _result(

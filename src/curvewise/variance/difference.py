@@ -59,7 +59,7 @@ class Difference:
     test_set : SampledMean
         The examples taken as given: only the runs are sampled.
     distribution : SampledMean
-        Runs and examples both sampled.
+        Runs and examples both sampled, and never surer than ``test_set``.
     a, b : ndarray
         Error of each run on the test set.
     splits : tuple of VarianceSplit, optional
@@ -76,6 +76,8 @@ class Difference:
         Groups of equal size that would weigh as much as the groups of examples.
     copies : tuple of bool, optional
         For a and b, True if its runs are the same on every example, where ``splits`` does not say it.
+    totals : tuple of Totals, optional
+        Totals of a and b that ``splits`` were made from, for a plan on this pilot.
     """
 
     test_set: SampledMean
@@ -89,6 +91,7 @@ class Difference:
     repeats: bool = False
     groups: float | None = None
     copies: tuple[bool, bool] | None = None
+    totals: tuple[Totals, Totals] | None = None
 
     @property
     def paired(self) -> bool:
@@ -241,14 +244,16 @@ def paired_difference(a: Predictions, b: Predictions) -> Difference:
     by_run = split.test_set / runs
     by_example = sampled_variance(totals.example, totals.groups, a.unit == "fraction")
     one, two = measure_totals(a), measure_totals(b)
+    here = _between_runs(value, [(by_run, runs - 1)])
     return Difference(
-        _between_runs(value, [(by_run, runs - 1)]),
-        both_sampled(value, [(by_run, runs - 1)], by_example, split.noise / runs),
+        here,
+        replace(both_sampled(value, here.parts, by_example, split.noise / runs), within=here),
         one.run,
         two.run,
         (split_variance(one), split_variance(two)),
         paired_by="place",
         groups=None if groups is None else split.units,
+        totals=(one, two),
     )
 
 
@@ -275,13 +280,15 @@ def unpaired_difference(a: Totals, b: Totals) -> Difference:
     by_example = sampled_variance(a.example - b.example, groups, a.unit == "fraction")
     # Variation with the run in each cell is in both parts: count it once.
     twice = sum(s.noise / s.runs for s in splits)
+    here = _between_runs(value, runs)
     return Difference(
-        _between_runs(value, runs),
-        both_sampled(value, runs, by_example, twice),
+        here,
+        replace(both_sampled(value, runs, by_example, twice), within=here),
         a.run,
         b.run,
         splits,
         groups=None if groups is None else splits[0].units,
+        totals=(a, b),
     )
 
 

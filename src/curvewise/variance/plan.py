@@ -15,12 +15,13 @@ from scipy.special import fdtrc, fdtri, nctdtr, ndtr, ndtri, stdtrit
 from curvewise.errors import InputError
 from curvewise.stats.intervals import SampledMean
 from curvewise.stats.sequential import sequential_design
-from curvewise.text import arg, either, format_interval, format_size, format_target, format_value
+from curvewise.text import arg, either, format_interval, format_size, format_target
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
 from curvewise.variance.anova import crossing, interval_lists, measure_totals
-from curvewise.variance.decompose import VarianceDecomposition, decompose_variance
+from curvewise.variance.compare import RunComparison
+from curvewise.variance.decompose import VarianceDecomposition, decompose_variance, decomposition_of
 from curvewise.variance.difference import RunFormat, check_same_examples, read_pair, score_difference, top_of
 from curvewise.variance.display import DisplayUnit
 
@@ -46,7 +47,7 @@ def plan_runs(
     *,
     difference: float | None = None,
     distribution_std: float | None = None,
-    pilot: VarianceDecomposition | tuple[VarianceDecomposition, VarianceDecomposition] | None = None,
+    pilot: VarianceDecomposition | tuple[VarianceDecomposition, VarianceDecomposition] | RunComparison | None = None,
     power: float = 0.8,
     level: float = 0.95,
     paired: bool | float = False,
@@ -74,15 +75,16 @@ def plan_runs(
     ----------
     a, b : Predictions, array_like, path or VarianceDecomposition, optional
         A pilot: a few runs of one training, or of both on the same test set, as in
-        :func:`compare_runs`.
+        :func:`compare_runs`; or, as ``a`` alone, the comparison that this has made of them. Where that is of
+        paired runs, the plan is for pairs.
     labels : array_like or path, optional
         True classes of the examples, where ``a`` and ``b`` are predicted classes.
     difference : float
         The true difference of errors that should be seen: 0.002 for 0.2 points.
     distribution_std : float
         Instead: the standard deviation of true error that should be told from 0.
-    pilot : VarianceDecomposition or two of them
-        The same by name, decomposed already.
+    pilot : VarianceDecomposition or two of them, or RunComparison
+        The same by name, decomposed or compared already.
     test_set_std, independent_std : float
         Without a pilot: standard deviation of test error between runs, and what independent
         errors alone would give. For a difference the first is needed, for a variance the second.
@@ -112,14 +114,19 @@ def plan_runs(
     """
     check_level(level)
     given = [each for each in (a, b) if each is not None]
-    if given:
-        if pilot is not None:
-            raise InputError(f"{arg('pilot')} is given twice: once by name, once without.")
+    if given and pilot is not None:
+        raise InputError(f"{arg('pilot')} is given twice: once by name, once without.")
+    pilots: Any = pilot
+    if isinstance(compared := a if given else pilot, RunComparison):
+        if b is not None or labels is not None:
+            raise InputError("holds both trainings and their labels: pass nothing beside it.", argument="a")
+        pilots, paired = _compared_pilots(compared, level), paired or compared.paired
+    elif given:
         pilots = tuple(
             each if isinstance(each, VarianceDecomposition) else decompose_variance(each, labels, level=level)
             for each in given
         )
-    known = Pilot(pilots if given else pilot, paired, target, **numbers)
+    known = Pilot(pilots, paired, target, **numbers)
     detects = difference is None and distribution_std is None and bool(known.pilots)
     if (difference is None) == (distribution_std is None) and not detects:
         raise InputError(
@@ -193,6 +200,17 @@ def plan_runs(
         warnings=(),
         _model=model,
     )
+
+
+def _compared_pilots(compared: RunComparison, level: float) -> tuple[VarianceDecomposition, VarianceDecomposition]:
+    """Return the decompositions of the two trainings of a comparison."""
+    if compared._parts.totals is None:
+        raise InputError(
+            "compares scores, or a training with one run: a plan needs the predictions of two runs or more of each.",
+            argument="pilot",
+        )
+    one, two = (decomposition_of(totals, level, []) for totals in compared._parts.totals)
+    return one, two
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,22 +305,40 @@ class RunPlan(Result):
         return {name: getattr(self, f"table_{name}") for name in names}
 
     def readable(self) -> Mapping[str, Sequence[Any]]:
-        """Return one row per number of runs, power and the gain of one more run as percentages."""
-        table = dict(super().readable())
-        table["runs"] = [int(n) for n in self.table_runs]
-        table["power"] = [f"{p:.0%}" for p in self.table_power]
-        del table["one more"]
-        table["narrowed by one more run"] = [f"{p:.1%}" if np.isfinite(p) else "–" for p in self.table_one_more]
-        return table
+        """Return one row per number of runs; headings say which effect the power is for, and which power detects."""
+        shown = (self.table_detectable, self.table_standard_error, self.table_half_width)
+        detected, error, half = (self._in_digits(column.tolist()) for column in shown)
+        return {
+            "runs": [int(n) for n in self.table_runs],
+            f"power for {self._said_effect}": [f"{p:.0%}" for p in self.table_power],
+            f"{self.power:.0%} power for": detected,
+            "std error": error,
+            "half-width": half,
+            "narrowed by one more": [f"{p:.1%}" if np.isfinite(p) else "–" for p in self.table_one_more],
+        }
+
+    @property
+    def _said_effect(self) -> str:
+        """The effect as it was given, or in the digits of the table."""
+        if self.detectable is not None:
+            return self._in_digits([self.detectable.estimate])[0]
+        return format_target(self.effect, self.unit)
+
+    def _in_digits(self, values: Sequence[float]) -> list[str]:
+        """Write numbers with one number of decimals, which gives the smallest standard error two digits."""
+        scale, sign = (100.0, "%") if self.unit == "fraction" else (1.0, "")
+        smallest = scale * float(np.min(self.table_standard_error[self.table_standard_error > 0], initial=np.inf))
+        decimals = min(max(0, 1 - math.floor(math.log10(smallest))), 6) if smallest < math.inf else 0
+        return [f"{scale * v:,.{decimals}f}{sign}" if math.isfinite(v) else "∞" for v in values]
 
     def sentences(self) -> str:
         """The plan in a few sentences."""
         lines = [self._answer()]
         if self.runs is not None:
             where = int(np.searchsorted(self.table_runs, self.runs))
+            half = self._in_digits([float(self.table_half_width[where])])[0]
             lines.append(
-                f"The interval is then ±{format_value(float(self.table_half_width[where]), self.unit)}; one"
-                f" more run would make it {self.table_one_more[where]:.1%} narrower."
+                f"The interval is then ±{half}; one more run would make it {self.table_one_more[where]:.1%} narrower."
             )
         if self.assumptions:
             lines.append(f"Assumptions: {'; '.join(self.assumptions)}.")
@@ -312,7 +348,8 @@ class RunPlan(Result):
         where = "new data" if self.target == "distribution" else "this test set"
         effect = format_target(self.effect, self.unit)
         if self.detectable is not None:
-            found = format_interval(self.detectable, self.unit)
+            text, *ends = self._in_digits(list(self.detectable))
+            found = f"{text} [{', '.join(end.removesuffix('%') for end in ends)}]"
             return (
                 f"{self.runs:,} runs of each training, as many as the pilot has, detect a true difference of {found} on"
                 f" {where} with {self.power:.0%} power."
@@ -386,7 +423,8 @@ class Pilot:
 
     def __post_init__(self) -> None:
         if not all(isinstance(p, VarianceDecomposition) for p in self.pilots) or len(self.pilots) > 2:
-            raise InputError("must be a result of decompose_variance, or a pair of such.", argument="pilot")
+            problem = "must be a result of compare_runs or of decompose_variance, or a pair of the latter."
+            raise InputError(problem, argument="pilot")
         for name in ("test_set_std", "independent_std", "examples"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
@@ -549,10 +587,12 @@ class DifferencePower:
     def estimate(self, runs: float, examples: float | None = None) -> SampledMean:
         """Return the comparison's estimate of that variance: its parts and degrees of freedom."""
         n = self.examples if examples is None else examples
-        parts = [(v / runs, runs - 1.0) for v in self.run_parts]
-        if self.example_part:
-            parts.append((self.example_part / n, n - 1.0))
-        return SampledMean(0.0, sum(v for v, _ in parts), tuple(parts))
+        parts = tuple((v / runs, runs - 1.0) for v in self.run_parts)
+        here = SampledMean(0.0, sum(v for v, _ in parts), parts)
+        if not self.example_part:
+            return here
+        by_example = self.example_part / n
+        return SampledMean(0.0, here.variance + by_example, (*parts, (by_example, n - 1.0)), within=here)
 
     def half_width(self, runs: float) -> float:
         """Half the expected width of the interval."""

@@ -16,8 +16,9 @@ from scipy import stats
 import curvewise.ranking
 from curvewise.drawing.picture import draw, picture_of
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.ranking.plot.rank import plot_checkpoint_ranking
+from curvewise.ranking.plot.rank import LARGE, plot_checkpoint_ranking
 from curvewise.ranking.rank import rank_features
+from curvewise.tables import interval_cell
 from curvewise.types import Result
 
 HOSTILE = "$x$_<b>\n" + "long " * 30
@@ -73,13 +74,21 @@ def test_ranks_with_intervals_the_best_on_top(result):
     (line,) = of(ax.lines, "curvewise-rank")
     np.testing.assert_allclose(line.get_xdata(), result.ranks)
     wanted = np.column_stack([result.rank_low, result.rank_high])
-    np.testing.assert_allclose(segments(ax)[:, :, 0], wanted)
+    # A bar covers every rank that is possible, and is longer than the dot is wide where there is one.
+    np.testing.assert_allclose(segments(ax)[:, :, 0], wanted + np.array([-0.3, 0.3]))
+    ax.figure.draw_without_rendering()
+    left, right = ax.transData.transform([(0.7, 0), (1.3, 0)])[:, 0]
+    assert right - left > 1.5 * LARGE * ax.figure.dpi / 72
     (other,) = of(ax.lines, "curvewise-other")
     scores = result.scores["nearest"]
     np.testing.assert_allclose(other.get_xdata(), stats.rankdata(-scores))
     values = [t.get_text().replace("−", "-") for t in of(ax.texts, "curvewise-value")]
     assert values[0] == "separation"
-    np.testing.assert_allclose([float(v) for v in values[1:]], result.scores["separation"], rtol=5e-3)
+    ends = zip(result.scores["separation"], result.score_low, result.score_high, strict=True)
+    assert values[1:] == [cell.text + cell.after for cell in map(interval_cell, ends)]
+    chances = [t.get_text() for t in of(ax.texts, "curvewise-chance")]
+    assert chances == ["chance\nto be best", *(f"{p:.0%}" for p in result.chance_best)]
+    assert "takes separation to correlate with fine-tuned accuracy by 0.80, as given." in caption(ax)
     legend = [t.get_text() for t in ax.get_legend().get_texts()]
     assert legend == ["by separation", "by nearest"]
 
@@ -114,6 +123,8 @@ def test_scores_with_intervals(result):
     wanted = np.clip(np.column_stack([result.score_low, result.score_high]), left, right)
     np.testing.assert_allclose(segments(ax)[:, :, 0], wanted)
     assert ax.get_xlabel() == "separation"
+    ranks = [t.get_text() for t in of(ax.texts, "curvewise-value")]
+    assert ranks == ["rank", *result.readable()["rank"]]
 
 
 def test_agreement_of_measures(result):
@@ -162,7 +173,8 @@ def test_rows_do_not_touch(count):
         ax = plot_checkpoint_ranking(result, kind=kind)
         ax.figure.draw_without_rendering()
         assert len(names(ax)) == count
-        for group in (ax.get_yticklabels(), of(ax.texts, "curvewise-value"), ax.get_xticklabels()):
+        columns = [*of(ax.texts, "curvewise-value"), *of(ax.texts, "curvewise-chance")]
+        for group in (ax.get_yticklabels(), columns, ax.get_xticklabels()):
             boxes = [t.get_window_extent() for t in group if t.get_text()]
             assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
         assert ax.get_tightbbox().x0 >= 0

@@ -303,8 +303,9 @@ def test_a_scheduler_ends_a_study_on_ray(tmp_path: Path) -> None:
     limit = time.monotonic() + 300
     while any(map(is_running, started_by_it)) and time.monotonic() < limit:
         time.sleep(0.1)
-    # A worker that Ray kills while it claims its run may leave that one claim behind.
-    assert len([c for c in (study.runs_folder / ".claims").iterdir() if c.name[0] != "."]) <= 1
+    # Workers that Ray kills while they claim a run may leave that one claim behind each.
+    claims = [c for c in (study.runs_folder / ".claims").iterdir() if c.name[0] != "."]
+    assert len(claims) <= (os.cpu_count() or 1)
     assert not [pid for pid in started_by_it if is_running(pid)]
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +16,13 @@ from curvewise.errors import InputError
 from curvewise.nn.training import Training
 from curvewise.store.record import run_id
 from curvewise.study import Dataset, Design, Learner, Study
+from curvewise.study.data.dataset import level_counts, level_statistics
 
 DATA = Dataset(np.arange(80.0).reshape(40, 2), np.arange(40) % 2)
 NET = Learner(Training("mlp", options={"width": 8}, rate=(0.1, 0.2)))
 SVM = Learner(estimator="sklearn.svm:SVC", options={"C": 2})
+PIXELS = (np.arange(40 * 64) % 251).astype(np.uint8).reshape(40, 1, 8, 8)
+IMAGES = Dataset(PIXELS, np.arange(40) % 2)
 
 
 def study(**design: object) -> Study:
@@ -47,9 +52,35 @@ def test_ids_of_runs_that_start_from_weights_stay_what_they_were(tmp_path):
     np.savez(tmp_path / "w.npz", **{k: np.zeros(v.shape, np.float32) for k, v in arrays.items()})
     usual = Training("resnet18", options={"width": 2})
     trainings = {"a": replace(usual, weights="w.npz"), "b": usual, "c": replace(usual, like="w.npz")}
-    images = Dataset((np.arange(40 * 64) % 251).astype(np.uint8).reshape(40, 1, 8, 8), np.arange(40) % 2)
-    found = {k: ids(Study(images, {"net": Learner(t)}, folder=tmp_path)) for k, t in trainings.items()}
+    found = {k: ids(Study(IMAGES, {"net": Learner(t)}, folder=tmp_path)) for k, t in trainings.items()}
     assert found == {"a": ["b5dd254d50d5576f2f99"], "b": ["a64772c208d9dd4c236a"], "c": ["a64772c208d9dd4c236a"]}
+
+
+@pytest.mark.parametrize("earlier", ["f2a123e5a70d56440bd1b6ce00b20d92", "eac9678760851f632b76ba2c2778c953"])
+def test_runs_stored_under_statistics_that_a_processor_rounded_remain_valid(tmp_path, earlier):
+    """Version 0.2 gave these data the two hashes on processors with AVX2 and with SSE, and ours with AVX-512."""
+
+    def of(data):
+        return Study(data, {"svm": SVM}, Design(sizes=[20], folds=1), folder=tmp_path)
+
+    before = of(IMAGES)
+    vars(before)["data_digest"] = earlier
+    before.run(workers=0, progress=False)
+    assert of(IMAGES).status().done == 1
+    changed = PIXELS.copy()
+    changed[0, 0, 0, 0] = 250
+    assert of(Dataset(changed, IMAGES.y)).status().done == 0
+
+
+def test_statistics_of_images_are_exact():
+    """The mean and the variance of whole numbers, in arithmetic without rounding, and rounded once."""
+    x = np.random.default_rng(0).integers(0, 256, (50, 3, 7, 7)).astype(np.uint8)
+    mean, std = level_statistics(level_counts(x, np.arange(10, 50)))
+    for c in range(3):
+        values = [Fraction(int(v), 255) for v in x[10:, c].ravel()]
+        centre = sum(values) / len(values)
+        assert mean[c] == float(centre)
+        assert std[c] == math.sqrt(float(sum((v - centre) ** 2 for v in values) / len(values)))
 
 
 def test_an_id_is_the_hash_of_the_coordinates():

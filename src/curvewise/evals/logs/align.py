@@ -103,7 +103,7 @@ def _chosen_rows(
         # A table with a column of metrics is a block for each of them.
         has = np.array([metrics.get(task) in block.scores for task in block.task.names])
         rows = block if has.all() else block.keep(has[block.task.codes])
-        if rows.filter is not None and len(rows.filter.names) > 1:
+        if rows.filter is not None:
             wanted = np.array([code_of(rows.filter.names, filters.get(task, "")) for task in rows.task.names])
             rows = rows.keep(rows.filter.codes == wanted[rows.task.codes])
         if len(rows):
@@ -154,12 +154,12 @@ _DATE = re.compile(rf"[-_@:. ]?(?:20\d\d[-_.]?{_DAY}|(?<!\d){_DAY})(?=$|[-_@:. /
 
 
 def _dated(models: Sequence[str]) -> list[str]:
-    """Warn of models whose names differ only by a date."""
+    """Warn of models whose names differ only by a date or by capital letters."""
     alike: dict[str, list[str]] = {}
     for name in models:
         alike.setdefault(_DATE.sub("", name).lower(), []).append(name)
     return [
-        f"{list_names(names, 4)} differ only by a date: they are taken as different models."
+        f"{list_names(names, 4)} differ only by a date or by capital letters: they are taken as different models."
         for names in alike.values()
         if len(names) > 1
     ]
@@ -188,24 +188,14 @@ def _different_hashes(
     kind: str, blocks: Sequence[Block], columns: Sequence[NDArray[np.int32]], questions: Sequence[Question]
 ) -> list[str]:
     """Warn of questions whose hash is not the same in all logs."""
-    first, owner, other = (np.full(len(questions), -1) for _ in range(3))
-    codes: dict[str, int] = {"": -1}
-    models: list[str] = []
-    for block, where in zip(blocks, columns, strict=True):
-        if kind not in block.hashes:
-            continue
-        local = block.hashes[kind]
-        own = np.array([codes.setdefault(name, len(codes)) for name in local.names])[local.codes]
-        who = len(models) + block.model.codes
-        models += block.model.names
-        fresh = (first[where] == -1) & (own != -1)
-        first[where[fresh]], owner[where[fresh]] = own[fresh], who[fresh]
-        odd = (own != -1) & (first[where] != own) & (other[where] == -1)
-        other[where[odd]] = who[odd]
+    held = [(block, where) for block, where in zip(blocks, columns, strict=True) if kind in block.hashes]
+    hashes, _ = _one_column([block.hashes[kind] for block, _ in held])
+    owner, models = _one_column([block.model for block, _ in held])
+    first, other = _first_and_other(np.concatenate([where for _, where in held]), hashes, len(questions))
     differ = np.flatnonzero(other != -1)
     if not differ.size:
         return []
-    a, b = models[owner[differ[0]]], models[other[differ[0]]]
+    a, b = (models[owner[rows[differ[0]]]] for rows in (first, other))
     pair = f"{brief(a)} and {brief(b)}" if a != b else f"two logs of {brief(a)}"
     count = f"{len(differ):,} of {format_count(len(questions), 'question')}"
     example = f"{kind}; the first is {brief(questions[differ[0]][1])}"
@@ -217,36 +207,49 @@ def _different_hashes(
     return [f"{count} have the same id and another text for {pair} ({example}): are these the same data?"]
 
 
+def _one_column(columns: Sequence[Names]) -> tuple[NDArray[np.int64], list[str]]:
+    """Put columns of names below one another; an empty name is -1."""
+    codes: dict[str, int] = {"": -1}
+    own = [np.array([codes.setdefault(name, len(codes) - 1) for name in names.names])[names.codes] for names in columns]
+    return np.concatenate(own), list(codes)[1:]
+
+
+def _first_and_other(
+    where: NDArray[np.int32], value: NDArray[np.int64], count: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return for each question the first row with a value, and the first one with another value; -1 for none."""
+    first, other = np.full((2, count), -1)
+    rows = np.flatnonzero(value != -1)[::-1]
+    first[where[rows]] = rows  # of several rows the last written stays, which is the first one here
+    odd = rows[value[rows] != value[first[where[rows]]]]
+    other[where[odd]] = odd
+    return first, other
+
+
 def _groups(
     blocks: Sequence[Block], columns: Sequence[NDArray[np.int32]], questions: Sequence[Question]
 ) -> NDArray[np.str_] | None:
     """Return the group of each question, on which all rows must agree."""
-    held = np.full(len(questions), -1)
-    codes: dict[str, int] = {"": -1}
-    for block, where in zip(blocks, columns, strict=True):
-        if block.group is None:
-            continue
-        own = np.array([codes.setdefault(name, len(codes)) for name in block.group.names])[block.group.codes]
-        known = own != -1
-        fresh = known & (held[where] == -1)
-        held[where[fresh]] = own[fresh]
-        if (bad := np.flatnonzero(known & (held[where] != own))).size:
-            names = list(codes)
-            both = sorted([names[held[where[bad[0]]]], names[own[bad[0]]]])
-            raise InputError(
-                f"the question {brief(questions[where[bad[0]]][1])} is in the groups {list_names(both)}: a question "
-                "belongs to one group."
-            )
-    if (held == -1).all():
+    held = [(block.group, where) for block, where in zip(blocks, columns, strict=True) if block.group is not None]
+    if not held:
         return None
-    if (held == -1).any():
-        lost = int((held == -1).sum())
-        first = questions[int(np.flatnonzero(held == -1)[0])][1]
+    group, names = _one_column([own for own, _ in held])
+    first, other = _first_and_other(np.concatenate([where for _, where in held]), group, len(questions))
+    if (bad := np.flatnonzero(other != -1)).size:
+        both = sorted(names[group[rows[bad[0]]]] for rows in (first, other))
         raise InputError(
-            f"{lost:,} of {format_count(len(questions), 'question')} have no group, the first is {brief(first)}: name "
-            "a group for each, its own id where it stands alone."
+            f"the question {brief(questions[bad[0]][1])} is in the groups {list_names(both)}: a question belongs to "
+            "one group."
         )
-    groups: NDArray[np.str_] = np.array(list(codes))[held]
+    lost = np.flatnonzero(first == -1)
+    if len(lost) == len(questions):
+        return None
+    if lost.size:
+        raise InputError(
+            f"{len(lost):,} of {format_count(len(questions), 'question')} have no group, the first is "
+            f"{brief(questions[lost[0]][1])}: name a group for each, its own id where it stands alone."
+        )
+    groups: NDArray[np.str_] = np.array(names)[group[first]]
     return groups
 
 
@@ -332,12 +335,13 @@ def _scale(
     mixed = _two_scales(rows.score, rows.model, order, least, most)
     if not mixed and of_task is not None:
         mixed = _two_scales(rows.score, of_task, tasks, least, most)
-    if mixed:
-        if choice.range is None:
-            raise InputError(
-                f"{mixed}: are some fractions and some percentages? Bring them to one scale, or pass "
-                f"{arg('range', (0, _round_top(most)))} if they are on one."
-            )
+    if mixed and choice.range is None:
+        wide = arg("range", (0, _round_top(most))) if higher else either("range=(0, np.inf)", "--range=0,inf")
+        raise InputError(
+            f"{mixed}: are some fractions and some percentages? Bring them to one scale, or pass {wide} if they are on "
+            "one."
+        )
+    if mixed and choice.range is not None and np.isfinite(choice.range[1]):  # a loss has no such scale
         warnings.append(f"{mixed}: are they on one scale?")
     declared = {block.ranges[m] for block in blocks for m in names if m in block.ranges}
     if choice.range is not None:
@@ -551,9 +555,8 @@ def _fill(
     gaps = [f"{count:,} of {empty.size:,} pairs of model and question without a score"] if count else []
     what = ", ".join([*gaps, *([f"{lost}"] if lost else [])])
     if choice.missing == "refuse":
-        where = " in one of its trainings" if seeds is not None else ""
-        raise _refuse_missing(what, empty, order, questions, where)
-    if choice.missing == "wrong":
+        raise _refuse_missing(what, empty, order, questions, seeds is not None)
+    if choice.missing == "wrong" and not empty.all(axis=1).any():  # a model without any score has none to correct
         value = _finite(worst)
         for m, own in enumerate(slots):
             for slot in own:
@@ -564,23 +567,26 @@ def _fill(
                 scores[m, np.flatnonzero(gap)[:, None], np.flatnonzero(slot)[usual]] = value
         return scores, fields, f"{what}: counted as {value:g}"
     kept = ~np.any(empty, axis=0)
+    if choice.missing == "wrong":
+        raise _refuse_missing(what, empty, order, questions, seeds is not None)
     if not np.any(kept):
-        raise _refuse_missing(f"no question is left: {what}", empty, order, questions)
+        raise _refuse_missing(f"no question is left: {what}", empty, order, questions, seeds is not None)
     fields = {name: None if values is None else values[kept] for name, values in fields.items()}
     dropped = f", and {format_count(int((~kept).sum()), 'question')} of {len(kept):,} dropped" if count else ""
     return scores[:, kept], fields, f"{what}: left out{dropped}"
 
 
 def _refuse_missing(
-    what: str, empty: NDArray[np.bool_], order: Sequence[str], questions: Sequence[Question], where: str = ""
+    what: str, empty: NDArray[np.bool_], order: Sequence[str], questions: Sequence[Question], seeded: bool
 ) -> InputError:
     """Say which models lack which questions, and what can be done."""
     tasks = np.array([task for task, _ in questions])
     names = list(dict.fromkeys(tasks.tolist()))
     whole = {task: [m for m in range(len(order)) if not empty[m][tasks == task].all()] for task in names}
-    if len(names) > 1 and any(len(having) < len(order) for having in whole.values()):
+    if not seeded and len(names) > 1 and any(len(having) < len(order) for having in whole.values()):
         held = "; ".join(
-            f"{brief(task)}: {list_names([order[m] for m in having], 2)}" for task, having in list(whole.items())[:5]
+            f"{brief(task)}: {list_names([order[m] for m in having], 2) or 'no model'}"
+            for task, having in list(whole.items())[:5]
         )
         more = f"; and {len(names) - 5} more tasks" if len(names) > 5 else ""
         common = sorted(names, key=lambda task: -len(whole[task]))
@@ -589,14 +595,17 @@ def _refuse_missing(
             f"{arg('models')}; or pass {arg('missing', 'drop')} to leave out questions that not all models have."
         )
     none = [name for name, own in zip(order, empty, strict=True) if own.all()]
-    if none and len(order) > 1:
+    if not seeded and none and len(order) > 1:
         others = [name for name in order if name not in none]
         remedy = (
             f"Choose models that were given the same questions, such as {arg('models', others[:5])}." if others else ""
         )
+        verb = "has" if len(none) == 1 else "have"
         return InputError(
-            f"{what}: {list_names(none, 3)} has none of the {len(questions):,} questions. {remedy}".strip()
+            f"{what}: {list_names(none, 3)} {verb} none of the {len(questions):,} questions, or not with this metric "
+            f"and filter. {remedy}".strip()
         )
+    where = " in one of its trainings" if seeded else ""
     lacking = [m for m in range(len(order)) if empty[m].any()]
     first = {m: questions[int(np.argmax(empty[m]))][1] for m in lacking[:3]}
     each = "; ".join(
@@ -606,6 +615,12 @@ def _refuse_missing(
     left = int((~empty.any(axis=0)).sum())
     remain = f"{left:,} of {format_count(len(questions), 'question')} would remain"
     drop = f", or {arg('missing', 'drop')} to leave them out ({remain})" if left else ""
+    hint = ""
+    if not left and seeded:
+        hint = f" If seeds are not those of trainings, pass {arg('columns', {'seed': None})}."
+    elif not left and len(order) > 1:
+        hint = " No question has a score of every model: are the ids of the same questions written alike?"
     return InputError(
-        f"{what}{f': {each}{more}' if lacking else ''}. Pass {arg('missing', 'wrong')} to count them as wrong{drop}."
+        f"{what}{f': {each}{more}' if lacking else ''}.{hint} Pass "
+        f"{arg('missing', 'wrong')} to count them as wrong{drop}."
     )

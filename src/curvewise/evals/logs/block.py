@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,6 +97,8 @@ class Block:
         return replace(self, **columns, scores=scores, hashes={k: take(v) for k, v in self.hashes.items()})
 
 
+SAMPLES_OF_HARNESS = "lm-eval samples"
+"""The kind of blocks whose model is named in a file beside them."""
 COLUMNS = ("model", "task", "question", "sample", "seed", "group", "filter")
 """Fields of a block that hold names."""
 
@@ -223,6 +225,30 @@ def usable_scores(columns: Mapping[str, Sequence[Any]]) -> tuple[dict[str, Float
     return scores, {metric: v for metric, v in graded.items() if isinstance(v, str)}
 
 
+def scores_of(columns: Mapping[str, Sequence[Any]], path: Path) -> tuple[dict[str, FloatArray], dict[str, str]]:
+    """As :func:`usable_scores`, of a file that must hold a score."""
+    scores, unusable = usable_scores(columns)
+    if not scores:
+        why = "; ".join(f"{metric} {what}" for metric, what in unusable.items())
+        raise UnreadError(f"{format_path(path)} holds no score of single questions{f': {why}' if why else ''}.")
+    return scores, unusable
+
+
+def block_of_model(
+    path: Path,
+    kind: str,
+    model: str,
+    task: str,
+    questions: Sequence[Any],
+    scores: Mapping[str, FloatArray],
+    **more: Any,
+) -> Block:
+    """Make a block of a file with one model and one task; ``more`` are further fields."""
+    rows = len(questions)
+    ids = code_cells(hidden_cells(questions))
+    return Block(format_path(path), kind, one_name(model, rows), one_name(task, rows), ids, scores, **more)
+
+
 # Ids: a text of some length is a question itself, which is never shown.
 
 _LONGEST_ID = 80
@@ -291,7 +317,7 @@ def _text_lines(path: Path) -> Iterator[str]:
     check_file(path)
     total, packed = 0, path.suffix.lower() == ".gz"
     try:
-        with _open_text(path, packed) as stream:
+        with (gzip.open if packed else open)(path, "rt", encoding="utf-8-sig", newline="\n") as stream:
             for line in stream:
                 total += len(line)
                 if packed:
@@ -301,12 +327,6 @@ def _text_lines(path: Path) -> Iterator[str]:
         raise InputError(f"{format_path(path)} is not UTF-8 text: save it as UTF-8, or it is a binary file.") from error
     except (EOFError, gzip.BadGzipFile) as error:
         raise InputError(f"{format_path(path)} is not a whole gzip file ({error}): it was cut short.") from error
-
-
-def _open_text(path: Path, packed: bool) -> IO[str]:
-    if packed:
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="\n")
-    return open(path, encoding="utf-8-sig", newline="\n")
 
 
 def _parse_lines(lines: Sequence[str], numbers: Sequence[int], decode: Any, path: Path) -> list[Any]:
@@ -330,6 +350,17 @@ def _parse_lines(lines: Sequence[str], numbers: Sequence[int], decode: Any, path
             why = error.msg if isinstance(error, json.JSONDecodeError) else "it is too deep or too long"
             raise InputError(f"line {number:,} of {format_path(path)} is not whole JSON ({why}).{end}") from error
     return records
+
+
+def json_beside(path: Path) -> dict[str, Any]:
+    """Read a JSON object that lies beside a log; empty where there is none."""
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{format_path(path)} is not whole JSON: it was cut short.") from error
+    return found if isinstance(found, dict) else {}
 
 
 def records_only(records: Sequence[Any], path: Path) -> list[dict[str, Any]]:

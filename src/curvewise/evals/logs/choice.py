@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from curvewise.errors import InputError
-from curvewise.evals.logs.block import Block, Names
+from curvewise.evals.logs.block import SAMPLES_OF_HARNESS, Block, Names
 from curvewise.evals.logs.collect import Collection
 from curvewise.reading.files import natural
 from curvewise.reading.roles import check_direction_flag
@@ -33,20 +33,10 @@ class EvalChoice:
     higher_is_better: bool | None = None
 
     @classmethod
-    def of(
-        cls,
-        metric: str | Sequence[str] | None = None,
-        filter: str | Sequence[str] | None = None,
-        missing: str = "refuse",
-        task: str | Sequence[str] | None = None,
-        models: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
-        repeats: str | None = None,
-        range: tuple[float, float] | None = None,
-        higher_is_better: bool | None = None,
-    ) -> EvalChoice:
+    def of(cls, **given: Any) -> EvalChoice:
         """Make a choice of the arguments of ``load_evals``, refusing values that are not known."""
-        names = (_names(metric), _names(filter), missing, _names(task))
-        return cls(*names, models, repeats, range, higher_is_better)._checked()
+        names = {name: _names(given.get(name)) for name in ("metric", "filter", "task")}
+        return cls(**given | names)._checked()
 
     def _checked(self) -> EvalChoice:
         for name, allowed in (("missing", ("refuse", "wrong", "drop")), ("repeats", (None, "samples", "seeds"))):
@@ -130,9 +120,23 @@ def select_blocks(found: Collection, choice: EvalChoice) -> Selection:
         order, merged = tuple(name for name in choice.models if name in there), frozenset(choice.models)
     files = Counter(kind for kind, _ in {(block.kind, block.source): None for block in kept})
     kinds = ", ".join(f"{count:,} × {kind}" if count > 1 else kind for kind, count in files.items())
-    notes = dict.fromkeys([kinds, *(note for block in kept for note in block.notes)])
+    notes = dict.fromkeys([kinds, *_called_by_place(blocks), *(note for block in kept for note in block.notes)])
     warnings = dict.fromkeys([*found.warnings, *(text for block in kept for text in block.warnings)])
     return Selection(tuple(kept), tuple(logs), order, merged, tuple(notes), tuple(warnings))
+
+
+def _called_by_place(blocks: Sequence[Block]) -> list[str]:
+    """Note once which models of lm-eval are called by their folder or file, where no other file names them."""
+    called: dict[str, dict[str, None]] = {}
+    for block in blocks:
+        if block.kind == SAMPLES_OF_HARNESS and block.called_by is not None:
+            place = "folder" if block.called_by.is_dir() else "file"
+            called.setdefault(place, {})[block.model.names[0]] = None
+    return [
+        f"{list_names(names, 4)} {how} (no results_*.json of the same date)"
+        for place, names in called.items()
+        for how in [f"are called by their {place}s" if len(names) > 1 else f"is called by its {place}"]
+    ]
 
 
 def code_of(names: Sequence[str], name: str) -> int:
@@ -164,7 +168,8 @@ def _new_names(blocks: Sequence[Block], models: Any) -> list[tuple[str | None, .
     for block in blocks:
         names: list[str | None] = []
         for old in block.model.names:
-            calls = (old, block.source, PurePath(block.source).name, PurePath(block.source).stem)
+            path = PurePath(block.source)
+            calls = (old, block.source, f"{block.source}, {old}", path.name, path.stem)
             fits = [
                 (new, pattern)
                 for new, patterns in wanted.items()
@@ -193,14 +198,26 @@ def _new_names(blocks: Sequence[Block], models: Any) -> list[tuple[str | None, .
 
 
 def _options(blocks: Sequence[Block], kind: str) -> dict[str, dict[str, list[str]]]:
-    """Return for each task the metrics or filters, and the files that have each."""
+    """Return for each task the metrics (with a score) or filters, and the files that have each."""
     found: dict[str, dict[str, list[str]]] = {}
     for block in blocks:
-        options = list(block.scores) if kind == "metric" else [] if block.filter is None else used(block.filter)
         for task in used(block.task):
-            here = found.setdefault(task, {})
-            for option in options:
-                here.setdefault(option, []).append(block.source)
+            found.setdefault(task, {})
+        if kind == "metric":
+            scored = {metric: block.task.codes[~np.isnan(values)] for metric, values in block.scores.items()}
+        elif block.filter is not None:
+            scored = {name: block.task.codes[block.filter.codes == i] for i, name in enumerate(block.filter.names)}
+        else:
+            continue
+        for option, codes in scored.items():
+            for task in used(Names(codes, block.task.names)):
+                found[task].setdefault(option, []).append(block.source)
+    # A task without any score has the metrics of its files: its scores are missing.
+    bare = {task for task, options in found.items() if not options and kind == "metric"}
+    for block in blocks if bare else ():
+        for task in bare.intersection(used(block.task)):
+            for metric in block.scores:
+                found[task].setdefault(metric, []).append(block.source)
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -13,19 +13,8 @@ from typing import Any
 import numpy as np
 
 from curvewise.errors import CurvewiseError, InputError
+from curvewise.evals.logs import formats, harness, inspect_log
 from curvewise.evals.logs.block import Block, LogOptions, UnreadError, json_lines, one_name
-from curvewise.evals.logs.harness import (
-    is_compass,
-    is_harness_results,
-    is_harness_row,
-    read_compass,
-    read_harness,
-    read_inline,
-)
-from curvewise.evals.logs.helm import is_helm, is_side_file, read_helm
-from curvewise.evals.logs.inspect_log import is_inspect_json, read_eval, read_inspect_json
-from curvewise.evals.logs.passes import is_passes, is_simulations, read_passes, read_simulations
-from curvewise.evals.logs.records import is_record, is_record_row, read_eval_records, refuse_record
 from curvewise.evals.logs.tables import ROLES, read_lines, read_parquet, read_table_scores
 from curvewise.reading.files import (
     as_path,
@@ -40,7 +29,7 @@ from curvewise.reading.files import (
     read_text,
 )
 from curvewise.reading.roles import normal
-from curvewise.text import arg, either, format_count, format_path, list_names, prefix
+from curvewise.text import arg, brief, either, format_count, format_path, list_names, prefix
 
 _ENDINGS = (".eval", ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".tab", ".parquet", ".pq")
 _PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib", ".npy", ".npz")
@@ -57,6 +46,15 @@ class Collection:
 def collect(paths: Any, options: LogOptions) -> Collection:
     """Read every log that ``paths`` names: a file, a folder, a pattern, a list or dict of these, or a frame."""
     given = _as_paths(paths)
+    if isinstance(paths, np.ndarray):
+        raise InputError(
+            f"is an array of shape {paths.shape}, which names no models and questions.",
+            argument="paths",
+            remedy="Pass Evals(scores, models, questions), scores of shape models × questions × samples.",
+        )
+    if given is None and isinstance(paths, Mapping) and any(map(_is_table, paths.values())) and not _has_ids(paths):
+        each = [_of_model(str(name), value, options) for name, value in paths.items()]
+        return Collection(tuple(b for one in each for b in one.blocks), tuple(w for one in each for w in one.warnings))
     if given is None:
         return Collection(tuple(read_table_scores(read_table(paths), options)))
     named = [path for _, several in given for path in several]
@@ -80,10 +78,7 @@ def collect(paths: Any, options: LogOptions) -> Collection:
     if not blocks:
         _nothing(unread, warnings, named)
     new = {id(block): name for name, several in renamed.items() for block in _of_one_model(several, name)}
-    blocks = [
-        replace(block, model=one_name(new[id(block)], len(block)), called_by=None) if id(block) in new else block
-        for block in blocks
-    ]
+    blocks = [_renamed(block, new[id(block)]) if id(block) in new else block for block in blocks]
     _check_folders(blocks)
     left = [error for error in unread if error.kind != "side"]
     warnings += [prefix("left out: ", error.message) for error in left]
@@ -106,6 +101,24 @@ def _as_paths(paths: Any) -> list[tuple[str, list[Path]]] | None:
     if not found:
         raise InputError("paths is empty: name at least one log, or a folder of logs.")
     return found
+
+
+def _is_table(value: Any) -> bool:
+    """Return whether a value of a dict is a table: a frame, columns by name, or records."""
+    records = isinstance(value, list | tuple) and bool(value) and all(isinstance(row, Mapping) for row in value)
+    return hasattr(value, "columns") or isinstance(value, Mapping) or records
+
+
+def _of_model(name: str, value: Any, options: LogOptions) -> Collection:
+    """Read a table in memory, or paths, of one model by the name that the user gives."""
+    if not _is_table(value):
+        return collect({name: value}, options)
+    blocks = read_table_scores(replace(read_table(value), source=f"the table of {brief(name)}"), options)
+    return Collection(tuple(_renamed(block, name) for block in _of_one_model(blocks, name)))
+
+
+def _renamed(block: Block, name: str) -> Block:
+    return replace(block, model=one_name(name, len(block)), called_by=None)
 
 
 def _given_names(given: Sequence[tuple[str, Sequence[Path]]]) -> dict[Path, str]:
@@ -240,7 +253,7 @@ def read_log(path: Path, options: LogOptions) -> list[Block]:
 def _read_log(path: Path, options: LogOptions) -> list[Block]:
     suffix = path.suffix.lower()
     if suffix == ".eval":
-        return [read_eval(path, options)]
+        return [inspect_log.read_eval(path, options)]
     if suffix in _PICKLES and path.exists():
         raise InputError(
             f"{format_path(path)} is a file of Python or numpy objects, which is never read here: a pickle can run "
@@ -253,13 +266,13 @@ def _read_log(path: Path, options: LogOptions) -> list[Block]:
         return _read_lines(path, options)
     if kind == "json":
         check_file(path)
-        if is_side_file(path):
+        if formats.is_side_file(path):
             raise UnreadError(
                 f"{format_path(path)} lies beside the scores of a run of HELM, in per_instance_stats.json.", "side"
             )
         text = read_text(path)
-        if is_inspect_json(text):
-            return [read_inspect_json(text, path, options)]
+        if inspect_log.is_inspect_json(text):
+            return [inspect_log.read_inspect_json(text, path, options)]
         return _read_document(parse_json(text, path), path, options)
     return read_table_scores(read_file(path), options)
 
@@ -267,34 +280,34 @@ def _read_log(path: Path, options: LogOptions) -> list[Block]:
 def _read_lines(path: Path, options: LogOptions) -> list[Block]:
     first = next(json_lines(path), [None])[0]
     if isinstance(first, Mapping):
-        if is_harness_row(first):
-            return [read_harness(path, options)]
-        if is_record_row(first):
-            return read_eval_records(path, options)
+        if harness.is_harness_row(first):
+            return [harness.read_harness(path, options)]
+        if formats.is_record_row(first):
+            return formats.read_eval_records(path, options)
     return read_lines(path, options)
 
 
 def _read_document(data: Any, path: Path, options: LogOptions) -> list[Block]:
     """Read a JSON document by what it looks like."""
-    if is_helm(data):
-        return [read_helm(data, path, options.metrics)]
+    if formats.is_helm(data):
+        return [formats.read_helm(data, path, options.metrics)]
     if isinstance(data, dict):
-        if is_record(data):
-            raise refuse_record(data, path)
-        if is_simulations(data):
-            return [read_simulations(data, path)]
-        if is_compass(data):
-            return [read_compass(data, path)]
-        if is_harness_results(data) and isinstance(data.get("samples"), dict):
-            return read_inline(data, path, options)
-        if is_harness_results(data):
+        if formats.is_record(data):
+            raise formats.refuse_record(data, path)
+        if formats.is_simulations(data):
+            return [formats.read_simulations(data, path)]
+        if formats.is_compass(data):
+            return [formats.read_compass(data, path)]
+        if harness.is_harness_results(data) and isinstance(data.get("samples"), dict):
+            return harness.read_inline(data, path, options)
+        if harness.is_harness_results(data):
             raise UnreadError(
                 f"{format_path(path)} holds overall results only; scores of single questions are in samples_*.jsonl "
                 "(lm-eval with --log_samples) or details_*.parquet (lighteval with --save-details).",
                 "side",
             )
-        if is_passes(data) and not _is_columns(data):
-            return [read_passes(data, path)]
+        if formats.is_passes(data) and not _is_columns(data):
+            return [formats.read_passes(data, path)]
         if not _is_columns(data):
             raise UnreadError(f"{format_path(path)} is no log of a known format, and no table.", "unknown")
     if not isinstance(data, list | dict) or (isinstance(data, list) and not all(isinstance(r, dict) for r in data)):
@@ -304,5 +317,9 @@ def _read_document(data: Any, path: Path, options: LogOptions) -> list[Block]:
 
 def _is_columns(data: Mapping[str, Any]) -> bool:
     """Return whether a JSON object holds columns by name: one of them is called as the question."""
+    return _has_ids(data) and all(isinstance(v, list) for v in data.values())
+
+
+def _has_ids(names: Iterable[str]) -> bool:
     question = next(role for role in ROLES if role.name == "question")
-    return any(question.is_called(normal(name)) for name in data) and all(isinstance(v, list) for v in data.values())
+    return any(question.is_called(normal(str(name))) for name in names)

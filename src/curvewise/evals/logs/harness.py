@@ -1,9 +1,8 @@
-"""Files of lm-eval-harness (``samples_*.jsonl``), lighteval (``details_*.parquet``) and OpenCompass (``details``)."""
+"""Files of lm-eval-harness (``samples_*.jsonl``) and lighteval (``details_*.parquet``)."""
 
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -12,19 +11,21 @@ from typing import Any
 
 from curvewise.errors import InputError
 from curvewise.evals.logs.block import (
+    SAMPLES_OF_HARNESS,
     Block,
     Coder,
     LogOptions,
-    UnreadError,
+    block_of_model,
     code_cells,
     hidden_cells,
+    json_beside,
     json_lines,
     one_name,
     records_only,
-    usable_scores,
+    scores_of,
 )
 from curvewise.reading.files import LARGEST_ARRAYS, check_unpacked
-from curvewise.text import brief, format_path
+from curvewise.text import format_path
 
 _SAMPLES = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl(\.gz)?")
 _ROW = ("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics", "schema")
@@ -39,14 +40,12 @@ def is_harness_row(row: Mapping[str, Any]) -> bool:
 def read_harness(path: Path, options: LogOptions) -> Block:
     """Read the samples of one task, and what the results file beside them says of the model and the task."""
     name = _SAMPLES.fullmatch(path.name)
-    results = _results(path.with_name(f"results_{name['date']}.json")) if name else {}
+    results = json_beside(path.with_name(f"results_{name['date']}.json")) if name else {}
     block = _block(json_lines(path), name["task"] if name else "", results, path, options)
     if _model(results):
         return block
     called, place = _name_by_place(path)
-    note = f"{block.source}: no results_*.json of the same date names the model, called {brief(called)} by its "
-    note += "folder" if place != path else "file"
-    return replace(block, model=one_name(called, len(block)), called_by=place, notes=(note,))
+    return replace(block, model=one_name(called, len(block)), called_by=place)
 
 
 def _name_by_place(path: Path) -> tuple[str, Path]:
@@ -99,15 +98,12 @@ def _block(
         if options.group is not None:
             docs = (row.get("doc") for row in batch)
             coders["group"].add(hidden_cells(d.get(options.group) if isinstance(d, dict) else None for d in docs))
-    scores, unusable = usable_scores(cells)
-    if not scores:
-        why = "; ".join(f"{metric} {what}" for metric, what in unusable.items())
-        raise UnreadError(f"{format_path(path)} holds no score of single questions{f': {why}' if why else ''}.")
+    scores, unusable = scores_of(cells, path)
     group = coders["group"].finish()
     direction = (results.get("higher_is_better") or {}).get(task) or {}
     return Block(
         format_path(path),
-        "lm-eval samples",
+        SAMPLES_OF_HARNESS,
         model=one_name(_model(results), rows),
         task=one_name(task, rows),
         question=coders["question"].finish(),
@@ -120,16 +116,6 @@ def _block(
         unusable=unusable,
         warnings=_incomplete(results, task, len(coders["question"].places), path),
     )
-
-
-def _results(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{format_path(path)} is not whole JSON: it was cut short.") from error
-    return found if isinstance(found, dict) else {}
 
 
 def _model(results: Mapping[str, Any]) -> str:
@@ -187,20 +173,18 @@ def read_details(file: Any, path: Path) -> Block:
     rows = file.read(columns=wanted).to_pylist()
     marks = [_metrics(row["metric" if new else "metrics"], path) for row in rows]
     names = dict.fromkeys(metric for row in marks for metric in row)
-    scores, unusable = usable_scores({metric: [row.get(metric) for row in marks] for metric in names})
-    if not scores:
-        raise UnreadError(f"{format_path(path)} holds no score of single questions.")
+    scores, unusable = scores_of({metric: [row.get(metric) for row in marks] for metric in names}, path)
     asked = [row["doc"].get("query") if new else row[wanted[1]] for row in rows]
     ids = [row["doc"].get("id") or None for row in rows] if new else [None] * len(rows)
     # Older files have no ids: a hash of the question takes their place.
     questions = asked if None in ids else ids
-    return Block(
-        format_path(path),
+    return block_of_model(
+        path,
         "lighteval details",
-        model=one_name(_folder_model(path) or path.stem, len(rows)),
-        task=one_name(name["task"] if name else "", len(rows)),
-        question=code_cells(hidden_cells(questions)),
-        scores=scores,
+        _folder_model(path) or path.stem,
+        name["task"] if name else "",
+        questions,
+        scores,
         hashes={"question text": code_cells(hidden_cells([q] for q in asked))},
         unusable=unusable,
         called_by=None if _folder_model(path) else path,
@@ -229,47 +213,3 @@ def _folder_model(path: Path) -> str:
         if parts[i].startswith("details_"):  # a repository on the Hub
             return parts[i].removeprefix("details_").replace("__", "/")
     return ""
-
-
-# OpenCompass: a JSON file for each model and data set, whose details hold a mark for each question.
-
-_MARKS = ("correct", "is_correct", "cascade_correct")
-
-
-def is_compass(data: Mapping[str, Any]) -> bool:
-    """Return whether a JSON document holds results of OpenCompass with details."""
-    details = data.get("details")
-    return isinstance(details, list | dict) and len(data) > 1 and bool(details)
-
-
-def read_compass(data: Mapping[str, Any], path: Path) -> Block:
-    """Read the details of OpenCompass; the folder is the model and the file the task."""
-    details = data["details"]
-    items = list(details.items()) if isinstance(details, dict) else [(str(i), d) for i, d in enumerate(details)]
-    rows = [(str(d.get("example_abbr") or key), d) for key, d in items if isinstance(d, dict)]
-    mark = next((m for m in _MARKS if rows and all(m in d for _, d in rows)), None)
-    if mark is None:
-        raise UnreadError(
-            f"{format_path(path)} has details without marks ({', '.join(_MARKS)}): its evaluator gives no score of "
-            "single questions."
-        )
-    ids: list[str] = []
-    values: list[Any] = []
-    samples: list[int] = []
-    for question, detail in rows:
-        given = detail[mark] if isinstance(detail[mark], list) else [detail[mark]]
-        ids += [question] * len(given)
-        values += given
-        samples += range(len(given))
-    scores, unusable = usable_scores({mark: values})
-    if not scores:
-        raise UnreadError(f"{format_path(path)} holds no score of single questions: {unusable or 'all are empty'}.")
-    return Block(
-        format_path(path),
-        "OpenCompass details",
-        model=one_name(path.resolve().parent.name, len(ids)),
-        task=one_name(path.stem, len(ids)),
-        question=code_cells(hidden_cells(ids)),
-        scores=scores,
-        sample=code_cells(samples),
-    )

@@ -16,10 +16,10 @@ from curvewise.evals.logs.block import (
     Block,
     LogOptions,
     UnreadError,
+    block_of_model,
     code_cells,
     hash_of,
     hidden_cells,
-    one_name,
     usable_scores,
 )
 from curvewise.reading.files import LARGEST_TEXT, check_file, check_unpacked
@@ -198,13 +198,13 @@ def _block(header: Mapping[str, Any], samples: Iterable[Any], path: Path, option
     failed = sum(bool(s.get("error")) for s in kept)
     version, passed = about.get("task_version", 0), about.get("task_args_passed")
     marks = {v for column in cells.values() for v in column if isinstance(v, str)}
-    return Block(
-        source,
+    return block_of_model(
+        path,
         "Inspect log",
-        model=one_name(str(about.get("model", "")), len(kept)),
-        task=one_name(str(about.get("task", "")), len(kept)),
-        question=code_cells(hidden_cells(s.get("id") for s in kept)),
-        scores=scores,
+        str(about.get("model", "")),
+        str(about.get("task", "")),
+        [s.get("id") for s in kept],
+        scores,
         sample=code_cells(s.get("epoch", 1) for s in kept),
         group=_group(kept, options.group),
         hashes={"question text": code_cells(_hash(s.get("input"), s.get("choices")) for s in kept)},

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -25,11 +25,11 @@ from curvewise.evals.logs.block import (
     one_name,
     records_only,
 )
+from curvewise.evals.logs.formats import expand_counts
 from curvewise.evals.logs.harness import is_details, read_details
-from curvewise.evals.logs.passes import expand_counts
 from curvewise.reading.files import LARGEST_ARRAYS, check_file, check_unpacked
 from curvewise.reading.roles import SEED, ColumnRoles, Role, ask, direction, find_roles, is_spread, normal, synonyms
-from curvewise.reading.table import Column, Table, is_missing, numbers
+from curvewise.reading.table import Column, Table, is_decimal_comma, is_missing, numbers, parse
 from curvewise.text import arg, brief, format_path, list_names
 from curvewise.types.units import FloatArray
 
@@ -67,6 +67,8 @@ ROLES = (
 _SCORES = synonyms("""
     score scores value correct is_correct correctness num_correct n_correct accuracy acc exact_match em pass passed
     passes success solved resolved is_resolved reward win f1 rating grade judgement judgment quality""")
+_COUNTED = synonyms("num_correct n_correct passes")
+"""Scores that say that they are numbers of right answers."""
 _NOT_SCORES = synonyms(
     "answer answers target label choice option index id time text response prediction reason message"
 )
@@ -95,8 +97,9 @@ def find_eval_roles(cells: Mapping[str, Column], source: str, options: LogOption
     if isinstance(told.get("group"), str) and told["group"] not in cells:
         del told["group"]
     absent = any(isinstance(column, str) and column not in cells for column in told.values())
+    named = [name for name in cells if name in told.values() or not _holds_answers(name, cells[name])]
     try:
-        roles = find_roles(cells, source, ROLES, told)
+        roles = find_roles({name: cells[name] for name in named}, source, ROLES, told)
     except InputError as error:
         # A table without these columns is something else, which may lie in the same folder.
         if absent or "is known as the question" in str(error):
@@ -109,6 +112,7 @@ def find_eval_roles(cells: Mapping[str, Column], source: str, options: LogOption
     if "metric" not in roles and (asked := [m for m in options.metrics if m in cells]):
         return TableRoles(roles, tuple(asked))
     found = tuple(name for name in roles.rest if _is_metric(name, cells[name]))
+    _check_texts([name for name in roles.rest if name not in found], cells, source, bool(found))
     if not found or ("metric" in roles and len(found) > 1):
         several = (
             f"{len(found)} columns of {source} could be the score"
@@ -123,6 +127,14 @@ def find_eval_roles(cells: Mapping[str, Column], source: str, options: LogOption
             "unknown" if not found else "log",
         )
     return TableRoles(roles, found)
+
+
+def _holds_answers(name: str, cells: Column) -> bool:
+    """Return whether a column that is called as the number of a sample, such as generation, holds its text."""
+    if not next(role for role in ROLES if role.name == "sample").is_called(name):
+        return False
+    held = [str(cell) for cell in cells if np.isscalar(cell) and not is_missing(cell)]
+    return any(id_of(cell) != cell for cell in held) or (normal(name) == "generation" and None in map(parse, held))
 
 
 def _graded(roles: ColumnRoles, cells: Mapping[str, Column]) -> list[str]:
@@ -145,11 +157,30 @@ def _model_columns(roles: ColumnRoles, cells: Mapping[str, Column], source: str)
     return tuple(found)
 
 
-def _is_metric(name: str, cells: Column) -> bool:
-    """Return whether a column holds scores, by its name and its cells."""
+def _check_texts(names: Sequence[str], cells: Mapping[str, Column], source: str, others: bool) -> None:
+    """Refuse a column that is called as a score and is empty or holds texts; beside other metrics, a few texts."""
+    for name in filter(_is_called_metric, names):
+        if not others and all(map(is_missing, cells[name])):
+            raise UnreadError(f"column {brief(name)} of {source} is empty: it holds no score.", "unknown")
+        plain = [cell for cell in cells[name] if cell is not None and np.isscalar(cell) and not is_missing(cell)]
+        scores = sum(grade(cell) is not None for cell in plain)
+        if scores < len(plain) and (not others or 2 * scores >= len(plain)):
+            raise UnreadError(
+                f"column {brief(name)} of {source} {grade_cells(plain)}: a score is a number, true or false, or "
+                f"correct or incorrect (C or I). Correct the cells, or name the column of the score: {ask('score')}.",
+                "unknown",
+            )
+
+
+def _is_called_metric(name: str) -> bool:
     words = set(normal(name).split("_"))
     known = normal(name) in _SCORES or (direction(name) is not None and not words & _NOT_SCORES)
-    if not known or is_spread(name, _SPREAD) or words & _SPREAD:
+    return known and not (is_spread(name, _SPREAD) or words & _SPREAD)
+
+
+def _is_metric(name: str, cells: Column) -> bool:
+    """Return whether a column holds scores, by its name and its cells."""
+    if not _is_called_metric(name):
         return False
     held = [cell for cell in cells if not (np.isscalar(cell) or cell is None) or not is_missing(cell)]
     if any(isinstance(cell, list) for cell in held):
@@ -160,12 +191,27 @@ def _is_metric(name: str, cells: Column) -> bool:
 
 def read_table_scores(table: Table, options: LogOptions) -> list[Block]:
     """Read a table that is in memory."""
-    roles = find_eval_roles(table.columns, table.source, options)
-    columns: dict[str, Any] = {name: table.columns[name] for name in roles.wanted}
-    if table.decimal_commas:
-        columns |= {name: numbers(table, name) for name in roles.metrics}
+    plain = {name: _plain_lists(cells) for name, cells in table.columns.items()}
+    commas = [name for name, cells in plain.items() if table.decimal_commas and _has_commas(cells)]
+    graded = plain | {name: numbers(table, name) for name in commas}
+    roles = find_eval_roles(graded, table.source, options)
+    # An id such as 1,5 stays as it is.
+    columns = {name: (graded if name in roles.metrics else plain)[name] for name in roles.wanted}
     label = "model" if table.label == "learner" else table.label
-    return _build(_Building(table.source, label, roles, table.notes, options.wide), [columns])
+    return _build(_Building(table.source, label, roles, options, table.notes), [columns])
+
+
+def _plain_lists(cells: Column) -> Column:
+    """Make lists of cells that hold tuples or arrays, as frames read from Parquet do."""
+    if isinstance(cells, np.ndarray) or not {tuple, np.ndarray} & set(map(type, cells)):
+        return cells
+    return [np.asarray(cell).tolist() if isinstance(cell, tuple | np.ndarray) else cell for cell in cells]
+
+
+def _has_commas(cells: Column) -> bool:
+    """Return whether cells are numbers, some of them with a decimal comma."""
+    commas = [cell for cell in cells if is_decimal_comma(cell)]
+    return bool(commas) and all(is_decimal_comma(cell) or parse(cell) is not None for cell in cells)
 
 
 def read_lines(path: Path, options: LogOptions) -> list[Block]:
@@ -194,7 +240,7 @@ def read_lines(path: Path, options: LogOptions) -> list[Block]:
                 yield {name: [row.get(name) for row in batch] for name in wanted}
 
         name = path.name.removesuffix(".gz").rpartition(".")[0]
-        blocks = _build(_Building(source, name, roles, wide=options.wide), pieces(roles.wanted))
+        blocks = _build(_Building(source, name, roles, options), pieces(roles.wanted))
         if not later:
             break
         # A column that only later rows have may be one of a role: then the file is read once more.
@@ -249,7 +295,7 @@ def read_parquet(path: Path, options: LogOptions) -> list[Block]:
                 {name: _arrow_cells(batch.column(name), name in roles.metrics, pa) for name in roles.wanted}
                 for batch in batches
             )
-            return _build(_Building(format_path(path), path.stem, roles, wide=options.wide), pieces)
+            return _build(_Building(format_path(path), path.stem, roles, options), pieces)
     except (InputError, MissingDependencyError):
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
@@ -281,8 +327,8 @@ class _Building:
     source: str
     label: str
     roles: TableRoles
+    options: LogOptions
     notes: tuple[str, ...] = ()
-    wide: bool = False
 
 
 _NAMED = ("model", "question", "sample", "seed", "group", "task", "metric", "filter")
@@ -296,32 +342,46 @@ def _build(how: _Building, pieces: Iterable[Mapping[str, Any]]) -> list[Block]:
     parts: dict[str, list[FloatArray]] = {metric: [] for metric in metrics}
     unusable: dict[str, str] = {}
     lengths: list[Codes] = []  # of lists of marks, or of counts: samples of each row
+    folded = counted = False
     for piece in pieces:
         for role, column in held.items():
             _add_cells(coders[role], piece[column], f"column {brief(column)} of {how.source}")
         for metric in metrics:
             values = _metric_cells(piece[metric])
-            if isinstance(values, str) and len(metrics) == 1 and values == "holds lists":
-                values = _unfolded(piece[metric], lengths, how.source, metric)
+            lists = isinstance(values, str) and len(metrics) == 1 and values == "holds lists"
+            if lists:
+                values = _unfolded(piece[metric], lengths)
             if isinstance(values, str):
+                if parts[metric]:
+                    raise UnreadError(f"column {brief(metric)} of {how.source} {values}: correct the cells.", "unknown")
                 unusable[metric] = values
                 continue
-            if "count" in roles and len(metrics) == 1:
+            if not lists and "count" in roles and len(metrics) == 1:
+                counted = True
                 values = _counted(values, piece[roles["count"]], lengths, roles, how.source)
+            elif not lists:
+                lengths.append(np.ones(len(values), dtype=np.int32))
+            folded = folded or lists or counted
             parts[metric].append(values)
     scores = {m: np.concatenate(v) for m, v in parts.items() if m not in unusable}
     scores = {m: v for m, v in scores.items() if not np.isnan(v).all()}
     if not scores:
         why = "; ".join(f"column {brief(metric)} {what}" for metric, what in unusable.items())
-        raise UnreadError(f"{how.source} holds no score{f': {why}' if why else ', all cells are empty'}.", "log")
+        kind: Literal["unknown", "log"] = "unknown" if why else "log"
+        raise UnreadError(f"{how.source} holds no score{f': {why}' if why else ', all cells are empty'}.", kind)
     names = {role: coder.finish() for role, coder in coders.items()}
-    if lengths:
+    if folded:
         count = np.concatenate(lengths)
+        if counted and how.options.columns.get("count") is None:
+            _check_counts(next(iter(scores.values())), count, roles, metrics[0], how.source)
         names = {role: n._replace(codes=np.repeat(n.codes, count)) for role, n in names.items()}
         # Samples are numbered within the row that held them.
         place = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
         names["sample"] = Names(place.astype(np.int32), tuple(map(str, range(int(count.max(initial=0))))))
     rows = len(names["question"].codes)
+    if "seed" in names and "sample" not in names and "seed" not in how.options.columns:
+        model = names.get("model", one_name("", rows))
+        _check_seeds(names["seed"].codes, model.codes, held["seed"], how.source)
     for role in ("model", "question"):
         if role in names:
             _check_named(names[role], role, held[role], how.source)
@@ -329,11 +389,11 @@ def _build(how: _Building, pieces: Iterable[Mapping[str, Any]]) -> list[Block]:
         role: n._replace(names=tuple(map(id_of, n.names))) for role, n in names.items() if role in ("question", "group")
     }
     notes = [roles.note(left_out=False), *how.notes]
-    if "score" not in roles and not how.wide:
+    if "score" not in roles and not how.options.wide:
         notes.append(f"score from {list_names(metrics)}")
     if shown["question"].names != names["question"].names:
         notes.append(f"question ids are hashes of the texts in column {brief(held['question'])}")
-    if how.wide:
+    if how.options.wide:
         left = [name for name in roles.rest if name not in metrics]
         notes.append(f"a column for each model{f'; left out: {list_names(left)}' if left else ''}")
     block = Block(
@@ -351,7 +411,7 @@ def _build(how: _Building, pieces: Iterable[Mapping[str, Any]]) -> list[Block]:
         called_by=None if "model" in names else Path(how.source),
         notes=("; ".join(filter(None, notes)),),
     )
-    if how.wide:
+    if how.options.wide:
         return _by_column(block, metrics)
     return [block] if "metric" not in names else _by_metric(block, names["metric"])
 
@@ -386,9 +446,10 @@ def _metric_cells(cells: Any) -> FloatArray | str:
     return grade_cells(cells)
 
 
-def _unfolded(cells: Sequence[Any], lengths: list[Codes], source: str, metric: str) -> FloatArray | str:
+def _unfolded(cells: Sequence[Any], lengths: list[Codes]) -> FloatArray | str:
     """Make a row of each mark in the lists of a column."""
-    lists = [cell if isinstance(cell, list) else [cell] for cell in cells]
+    # An empty list is a question without a score.
+    lists = [(cell or [None]) if isinstance(cell, list) else [cell] for cell in cells]
     flat = [grade(value) for given in lists for value in given]
     if None in flat:
         return "holds lists of other things than numbers"
@@ -411,6 +472,30 @@ def _counted(values: FloatArray, cells: Any, lengths: list[Codes], roles: Column
         ) from error
     lengths.append(np.array(list(map(len, given)), dtype=np.int32))
     return np.concatenate(given)
+
+
+def _check_counts(marks: FloatArray, count: Codes, roles: ColumnRoles, metric: str, source: str) -> None:
+    """Ask what a column means that is called as the number of attempts, where each score may be a single mark."""
+    right = np.add.reduceat(np.nan_to_num(marks), np.cumsum(count) - count)
+    if normal(metric) in _COUNTED or right.max() > 1 or count.max() == 1:
+        return
+    column = roles["count"]
+    raise InputError(
+        f"column {brief(metric)} of {source} holds 0 and 1 only, and column {brief(column)} numbers up to "
+        f"{count.max():,}: pass {ask('count', column)} if so many attempts were made at each question, of which 0 or 1 "
+        f"was right; or {ask('count', None)} if the score is a mark."
+    )
+
+
+def _check_seeds(seed: Codes, model: Codes, column: str, source: str) -> None:
+    """Ask whether seeds are those of trainings or of samples, where a model has several and nothing says it."""
+    pairs = np.unique(np.stack([model, seed]), axis=1)
+    if normal(column) in SEED and len(np.unique(pairs[0])) < pairs.shape[1]:
+        raise InputError(
+            f"column {brief(column)} of {source} has several seeds of one model: pass {ask('seed', column)} if each is "
+            f"another training of it, {ask('sample', column)} if each is another sample of its answers, or "
+            f"{ask('seed', None)} if neither."
+        )
 
 
 def _check_named(names: Names, role: str, column: str, source: str) -> None:

@@ -47,11 +47,15 @@ def model_names(names: Sequence[str], longest: int) -> list[str]:
     if len(names) > 1 and max(map(len, names)) > longest:
         tail = len(_common([name[::-1] for name in names]))
         head = len(_common(names))
+        short = []
         for start, end in ((0, tail), (head, 0), (head, tail)):
             cut = [name[start : len(name) - end] for name in names]
             # What is left must say something: a number alone does not.
-            if start + end and LEAST_LEFT <= max(map(len, cut)) < longest - 1:
-                return safe_names([f"{'…' * bool(start)}{name}{'…' * bool(end)}" for name in cut], longest)
+            if start + end and max(map(len, cut)) >= LEAST_LEFT:
+                short.append([f"{'…' * bool(start)}{name}{'…' * bool(end)}" for name in cut])
+        # The first that fits, else the shortest.
+        fits = [cut for cut in short if max(map(len, cut)) <= longest]
+        names = [*fits, *sorted(short, key=lambda cut: max(map(len, cut))), names][0]
     return safe_names(names, longest)
 
 

@@ -32,6 +32,8 @@ FEW_VALUES = 12
 """Different scores of a question up to which questions are counted in cells; more are drawn as dots."""
 CLEAREST = 30
 """Pairs of models that are shown of many."""
+TINT = 0.5
+"""Depth of colour, from 0 to 1, of the key, and of cells where each question has one answer."""
 MANY = 2000
 """Dots from which they are drawn as pixels, so that a vector file stays small."""
 
@@ -79,10 +81,10 @@ def plot_eval_comparison(
         one, two = model_names(names, 24)
         better = "higher" if result.higher_is_better else "lower"
         key = [
-            (Patch(color=shade), f"{name} {better}: {count:,}")
+            (Patch(color=shade, alpha=TINT, lw=0.0), f"{name} {better}: {count:,}")
             for shade, name, count in zip(shades, (one, two), _ahead(result), strict=True)
         ]
-        key.append((Patch(color=NEUTRAL), f"equal: {result.questions - sum(result.wins):,}"))
+        key.append((Patch(color=NEUTRAL, alpha=TINT, lw=0.0), f"equal: {result.questions - sum(result.wins):,}"))
         finish(ax, own, key if own else [], [_said(result), *warned(result)], legend=legend, caption=caption)
     return ax
 
@@ -113,18 +115,18 @@ def _said(result: EvalComparison) -> str:
 def _cells(
     ax: Axes, a: FloatArray, b: FloatArray, levels: FloatArray, shades: list[str], result: EvalComparison
 ) -> None:
-    """Count the questions with each pair of scores, darker where there are more."""
+    """Count the questions with each pair of scores, darker where there are more; one tint a side for single answers."""
     places = [np.searchsorted(levels, np.round(values, 9)) for values in (a, b)]
     size = len(levels)
     counts = np.bincount(places[0] * size + places[1], minlength=size**2).reshape(size, size)
     # A square root, so that cells with few questions are seen beside the corners, which have most.
-    depth = np.sqrt(counts / counts.max())
+    depth = TINT * (counts > 0) if _single(result) else 0.85 * np.sqrt(counts / counts.max())
     sides = np.sign(np.subtract.outer(np.arange(size), np.arange(size))) * (1 if result.higher_is_better else -1)
     tones = {1: shades[0], -1: shades[1], 0: NEUTRAL}
     picture = np.ones((size, size, 3))
     for side, shade in tones.items():
         part = sides == side
-        picture[part] = 1 - (0.85 * depth[part])[:, None] * (1 - np.array(to_rgb(shade)))
+        picture[part] = 1 - depth[part][:, None] * (1 - np.array(to_rgb(shade)))
     image = ax.imshow(picture, origin="lower", interpolation="nearest", zorder=0.5)
     image.set_gid(CELL)
     fits = 8.5 if size <= 6 else 6.5
@@ -135,7 +137,7 @@ def _cells(
     times = 100 if result.unit == "fraction" else 1
     labels = [f"{times * level:.3g}" for level in levels]
     if _single(result):
-        labels = ["right" if level else "wrong" for level in levels]
+        labels = ["right" if bool(level) == result.higher_is_better else "wrong" for level in levels]
     ax.set_xticks(range(size), labels=labels)
     ax.set_yticks(range(size), labels=labels, rotation=90 if _single(result) else 0, va="center")
     ax.tick_params(length=0)

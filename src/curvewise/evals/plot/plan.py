@@ -18,6 +18,7 @@ from curvewise.errors import InputError
 from curvewise.evals.looks import LookCheck, LookPlan
 from curvewise.evals.plan import EvalPlan
 from curvewise.evals.plot.canvas import FRACTION, eval_canvas
+from curvewise.evals.score import in_points
 from curvewise.text import arg, format_interval, format_number, format_size
 
 FRONTIER = "curvewise-frontier"
@@ -72,7 +73,7 @@ def plot_eval_plan(
 
 
 def _points(value: float, unit: str) -> str:
-    return f"{short_number(100 * value)} points" if unit == "fraction" else short_number(value)
+    return in_points(f"{short_number(100 * value)}%") if unit == "fraction" else short_number(value)
 
 
 def _log_counts(ax: Axes) -> None:
@@ -90,20 +91,19 @@ def _frontier(ax: Axes, result: EvalPlan) -> list[tuple[Any, str]]:
     key: list[tuple[Any, str]] = []
     effect = result.difference or 0.0
     for times, shade, ls in ((0.5, NEUTRAL, "-."), (1.0, INK, "-"), (2.0, NEUTRAL, "--")):
-        (line,) = ax.plot(
-            samples, np.maximum(2, questions / times**2), color=shade, ls=ls, lw=1.8 if times == 1 else 1.2
-        )
+        needed = [result._known.needed(times * effect, k) for k in result.frontier["samples"].tolist()]
+        (line,) = ax.plot(samples, needed, color=shade, ls=ls, lw=1.8 if times == 1 else 1.2)
         line.set_gid(FRONTIER)
         key.append((line, f"{_points(times * effect, result.unit)}"))
     # With more and more samples of each, only the questions vary.
     endless = questions[-1] * result._known.variance(10**9) / result._known.variance(int(samples[-1]))
     if endless >= 2:
         ax.axhline(endless, color=NEUTRAL, ls=":", lw=1.0, zorder=0.6, gid=MARK)
-        place = {"xycoords": ax.get_yaxis_transform(), "ha": "left", "va": "bottom", "xytext": (0, 2)}
+        place = {"xycoords": ax.get_yaxis_transform(), "ha": "right", "va": "top", "xytext": (0, -2)}
         note(
             ax,
             f"at least {format_size(endless)}",
-            (0.01, endless),
+            (0.99, endless),
             textcoords="offset points",
             color="#6E6E6E",
             **place,
@@ -273,11 +273,11 @@ def plot_look_check(
         if legend and not own:
             raise_top(ax, 2)
         one, two = (shorten(clean(n), 40) for n in (result.a, result.b))
-        gap = format_interval(result.difference, result.unit).replace("%", " points", 1)
+        gap = in_points(format_interval(result.difference, result.unit))
         then = "" if result.next_look is None else f" Look again at {result.next_look:,} questions."
         text = (
             f"After {result.questions:,} questions {one} minus {two} is {gap}; the intervals hold at all looks together"
-            f" ({1 - result.plan.level:.0%}). Decision: {result.decision}.{then}"
+            f" ({result.plan.level:.0%}). Decision: {result.decision}.{then}"
         )
         finish(ax, own, key, [text, *warned(result)], legend=legend, caption=caption, columns=4 if own else 2)
     return ax

@@ -21,7 +21,7 @@ from curvewise.evals.plot.canvas import FRACTION, eval_canvas, metric_label, mod
 from curvewise.evals.plot.compare import draw_pairs, draw_questions
 from curvewise.evals.rank import ModelRanking
 from curvewise.evals.score import ModelScores, error_cells
-from curvewise.text import format_interval
+from curvewise.text import format_count, format_interval
 from curvewise.types.units import FloatArray
 
 SCORE = "curvewise-score"
@@ -60,7 +60,8 @@ def plot_model_scores(
         indent = _forest(ax, own, [result.models[m] for m in order], table, [INK] * len(order), result.unit)
         score_axis(ax, result.unit, metric_label(result.metric, result.average))
         word = "interval" if len(order) == 1 else "intervals"
-        said = f"{result.level:.0%} {word} for new questions of the same kind, from {result.questions:,} questions."
+        design = format_count(result.questions, "question")
+        said = f"{result.level:.0%} {word} for new questions of the same kind, from {design}."
         if len(order) > 1:
             said += " Whether two models differ is a paired comparison, not an overlap of intervals."
         lines = [said, *_left_out(len(order), len(result.models))]
@@ -263,7 +264,8 @@ def plot_judge_correction(
     caption : bool, optional
         Say what is shown under the picture; by default where there is room.
     """
-    order = np.argsort(-result.scores, kind="stable")[: _rows(ax, None)]
+    order = np.argsort(-result.scores if result.higher_is_better else result.scores, kind="stable")
+    order = order[: _rows(ax, None)]
     with eval_canvas(ax, 1.7 + 0.3 * len(order)) as (ax, own):
         table = result.scores[order], result.low[order], result.high[order]
         indent = _forest(ax, own, [result.models[m] for m in order], table, [INK] * len(order), result.unit)

@@ -11,20 +11,23 @@ from matplotlib.lines import Line2D
 from curvewise.drawing.axes import is_narrow, rows_of, rows_that_fit, view
 from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
 from curvewise.drawing.marks import bars, choose, finish, plain, warned
-from curvewise.drawing.style import INK, NEUTRAL, OWN, new_axes, style
+from curvewise.drawing.style import INK, NEUTRAL, OWN, new_axes, pale, style
 from curvewise.ranking.plot.judgement import draw_cells, points
-from curvewise.ranking.rank import CheckpointRanking
-from curvewise.text import format_number
+from curvewise.ranking.rank import BEST, CheckpointRanking, rank_text
+from curvewise.tables import interval_cell
 from curvewise.types.units import FloatArray
 
 RANK = "curvewise-rank"
 SCORE = "curvewise-score"
 OTHER = "curvewise-other"
 VALUE = "curvewise-value"
+CHANCE = "curvewise-chance"
 TOP = "curvewise-top"
 KINDS = ("ranks", "scores", "agreement")
 # Sizes of the dots of the measure that ranks, and of the others, which must fit on them.
 LARGE, SMALL = 7.5, 4.4
+# Half the length of a bar of one rank, and the thickness of bars in points.
+HALF, BAR = 0.3, 6.0
 # Checkpoints shown of a longer ranking.
 SHOWN = 60
 
@@ -48,7 +51,9 @@ def plot_checkpoint_ranking(
         Where; a new figure by default.
     kind : {"ranks", "scores", "agreement"}
         Ranks by the measure that ranks, and small dots for the other measures; its scores; or how
-        the measures agree among themselves, as Kendall's τ-b in a table in colours.
+        the measures agree among themselves, as Kendall's τ-b in a table in colours. Beside ranks
+        stand the scores with their intervals and the chance to be best after fine-tuning; beside
+        scores, the ranks.
     most : int, optional
         Only so many of the best checkpoints: 60 by default, as many as fit on ``ax``.
     legend : bool
@@ -110,7 +115,8 @@ def _ranks(ax: Axes, result: CheckpointRanking, shown: int) -> list[tuple[Any, s
     seen = [high, *(ranks[:shown] for ranks in result.measure_ranks.values())]
     top = float(np.nanmax([1.0, *np.concatenate(seen)]))
     limits = (0.4, top + 0.6)
-    bars(ax, place, low, high, INK, limits=limits, horizontal=True, width=1.8)
+    # A rank is a whole number: a bar covers each that is possible, and is seen around the dot where only one is.
+    bars(ax, place, low - HALF, high + HALF, pale(NEUTRAL), limits=limits, horizontal=True, width=BAR)
     points(ax, result.ranks[:shown], place, INK, LARGE, RANK)
     for name in others:  # on top, where equal ranks would hide them
         points(ax, ranks[name], place, NEUTRAL, SMALL, OTHER, rim=0.7)
@@ -120,7 +126,7 @@ def _ranks(ax: Axes, result: CheckpointRanking, shown: int) -> list[tuple[Any, s
     ax.set_xlabel("rank")
     if not others:
         return []
-    mine = Line2D([], [], color=INK, marker="o", ms=LARGE, lw=1.8)
+    mine = Line2D([], [], color=INK, marker="o", ms=LARGE, ls="none")
     theirs = Line2D([], [], color=NEUTRAL, marker="o", ms=SMALL, mec="white", ls="none")
     what = shorten(clean(others[0]), 24) if len(others) == 1 else "another measure"
     return [(mine, f"by {shorten(clean(result.by), 24)}"), (theirs, f"by {what}")]
@@ -140,16 +146,29 @@ def _scores(ax: Axes, result: CheckpointRanking, shown: int) -> list[tuple[Any, 
 
 
 def _values(ax: Axes, result: CheckpointRanking, shown: int, kind: str) -> None:
-    """Write a column of numbers at the right: scores, or ranks."""
+    """Write columns of numbers at the right: scores or ranks, and the chance to be best."""
     if ax.get_gid() != OWN:
         return
-    column: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "gid": VALUE}
-    head = safe_text(result.by, 12) if kind == "ranks" else "rank"
-    ax.text(1.02, -0.75, head, fontsize=8.5, va="bottom", **column)
-    for i in range(shown):
-        value = float(result.scores[result.by][i] if kind == "ranks" else result.ranks[i])
-        text = "failed" if np.isnan(value) else format_number(value, 3).replace("-", "−")
-        ax.text(1.02, i, plain(text), fontsize=8.5, va="center", **column)
+    if kind == "ranks":
+        head = safe_text(result.by, 20)
+        found = zip(result.scores[result.by], result.score_low, result.score_high, strict=True)
+        cells = map(interval_cell, found)
+        values = [cell.text.replace("–", "failed") + cell.after for cell in cells]
+    else:
+        head = "rank"
+        found = zip(result.ranks, result.rank_low, result.rank_high, strict=True)
+        values = [rank_text(*place).replace("–", "failed") for place in found]
+    columns = [(VALUE, head, values[:shown])]
+    if np.isfinite(result.chance_best[:shown]).any():
+        chances = [f"{p:.0%}" if np.isfinite(p) else "–" for p in result.chance_best[:shown]]
+        columns.append((CHANCE, BEST.replace(" to ", "\nto "), chances))
+    left = 8.0
+    for gid, title, texts in columns:
+        shift: dict[str, Any] = {"xytext": (left, 0.0), "textcoords": "offset points", "fontsize": 8.5, "gid": gid}
+        for y, text, va in [(-0.75, title, "bottom"), *((i, text, "center") for i, text in enumerate(texts))]:
+            text = plain(text.replace("-", "−")) if va == "center" else text
+            ax.annotate(text, (1.0, y), xycoords=ax.get_yaxis_transform(), va=va, annotation_clip=False, **shift)
+        left += 5.4 * max(map(len, [*title.splitlines(), *texts])) + 10.0
 
 
 def _caption(result: CheckpointRanking, shown: int, kind: str) -> list[str]:
@@ -165,6 +184,9 @@ def _caption(result: CheckpointRanking, shown: int, kind: str) -> list[str]:
         if np.isfinite(result.top_certainty):
             text += f", the one of the highest score with {result.top_certainty:.0%}"
         lines.append(f"{text}.")
+    if np.isfinite(result.chance_best[:shown]).any():
+        basis = f"takes {shorten(clean(result.by), 24)} to correlate with fine-tuned accuracy by"
+        lines.append(f"The chance to be best after fine-tuning {basis} {result.reliability.describe()}.")
     if shown < total:
         lines.append(f"The best {shown} of {total} checkpoints.")
     if names := [*result.checkpoints[result.ranked :], *result.failures]:

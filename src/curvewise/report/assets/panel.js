@@ -62,7 +62,7 @@ class Panel {
     const value = Number(this.target.toPrecision(3));
     this.target = value;
     this.field = make("input", { type: "number", step: "any", value }, label);
-    make("span", { class: "hint" }, bar, "or drag the dashed line");
+    make("span", { class: "hint" }, bar, "an example: type another, or drag the dashed line");
     this.field.addEventListener("input", () => {
       const asked = Number(this.field.value);
       const least = spec.target.floor ?? -Infinity;

@@ -246,7 +246,7 @@ def tuned(
         sides = {f"expected {side}": t.name for side, t in zip("ab", given, strict=True)}
         columns = {sides.get(k, k): v for k, v in columns.items()}
         columns["verdict"] = [_named(str(v), given) for v in columns["verdict"]]
-    return answer(page, result, title, drawing, columns=columns)
+    return answer(page, result, title, drawing, columns=columns if page.markup is None else None)
 
 
 def _named(verdict: str, given: Sequence[Any]) -> str:

@@ -202,7 +202,10 @@ def answer(
 ) -> int:
     """Print the tables, the sentences and the warnings of a result, draw it, and return the exit status."""
     page.document = result.to_dict() | (document or {})
-    table_in_parts(page, title, columns or result.readable())
+    if columns is None:
+        page.result(result, title)
+    else:
+        table_in_parts(page, title, columns)
     for name, further in (more or {}).items():
         table_in_parts(page, name, further)
     page.say(in_options(said or result.sentences()), style=style)

@@ -1,6 +1,6 @@
 """The specification of a study: data, learners and a design, and the runs that follow from them.
 
-Nothing here trains or reads a store: :class:`~curvewise.study.study.Study` adds that on top.
+Nothing here trains or reads results: :class:`~curvewise.study.study.Study` adds that on top.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError, MissingDependencyError, UntrustedCodeError
+from curvewise.errors import CurvewiseWarning, InputError, MissingDependencyError, StoreError, UntrustedCodeError
 from curvewise.learning.partition import Partition, Subset, partition_training_set, read_size
 from curvewise.nn.own_code import find_function, names_own_code
 from curvewise.nn.task import MOVING, Examples, Keep, Outputs, Poke
@@ -36,8 +36,18 @@ from curvewise.nn.training import (
     check_torchvision_options,
     parse_views,
 )
+from curvewise.store.read import read_record, run_folders
 from curvewise.store.record import TEST, data_digest, run_id
-from curvewise.study.data.dataset import Dataset, class_groups, hold_out, scaled, target_scale
+from curvewise.study.data.dataset import (
+    Dataset,
+    class_groups,
+    earlier_statistics,
+    hold_out,
+    level_counts,
+    level_statistics,
+    scaled,
+    target_scale,
+)
 from curvewise.study.data.load import DataCopy, data_copy, load_dataset, made_by
 from curvewise.study.spec.design import CLASSES, Design, Learner, check_learner, settle_learner
 from curvewise.text import arg, either, list_names, prefix, suggest
@@ -371,9 +381,31 @@ class StudySpec:
 
     @cached_property
     def data_digest(self) -> str:
-        """Hash of the training inputs, their targets and how they are normalised."""
+        """Hash of the training inputs, their targets and how they are normalised.
+
+        Runs that a version up to 0.2 has stored remain valid: where the store has runs of the same images under
+        statistics that were rounded otherwise, their hash is kept.
+        """
+        data, own = self.dataset, self._digest_with(self._channel_statistics)
+        if not data.is_image or not self.runs_folder.is_dir():
+            return own
+        earlier: set[str] | None = None
+        for path in run_folders(self.runs_folder):
+            with suppress(StoreError):  # reported where runs are read
+                stored = read_record(path)["coordinates"].get("data")
+                if stored == own:
+                    break
+                if earlier is None:
+                    counts = level_counts(data.x, self.train_rows)
+                    earlier = {self._digest_with(statistics) for statistics in earlier_statistics(counts)}
+                if stored in earlier:
+                    return str(stored)
+        return own
+
+    def _digest_with(self, statistics: tuple[Any, Any]) -> str:
+        """Hash of the training data with these statistics of the inputs."""
         data = self.dataset
-        about: tuple[Any, ...] = (self._channel_statistics, len(data.classes), data.padding)
+        about: tuple[Any, ...] = (statistics, len(data.classes), data.padding)
         if data.is_numbers:
             about = (*about, "numbers", self._target_scale)
         return data_digest([data.digest, repr(about)])
@@ -390,18 +422,9 @@ class StudySpec:
         if data.padding is not None:  # tokens
             return None, None
         if data.is_image:
-            # Counting the 256 levels channel by channel, a few images at a time, needs no copy of all of them.
-            counts = np.zeros((data.x.shape[1], 256), dtype=np.int64)
-            for start in range(0, len(self.train_rows), 4096):
-                some = np.asarray(data.x[self.train_rows[start : start + 4096]])
-                counts += np.stack([np.bincount(some[:, c].ravel(), minlength=256) for c in range(len(counts))])
-            levels = np.arange(256) / 255
-            share = counts / counts.sum(axis=1, keepdims=True)
-            mean = share @ levels
-            std = np.sqrt(np.maximum(share @ levels**2 - mean**2, 0))
-        else:
-            features = data.x[self.train_rows].astype(np.float64)
-            mean, std = features.mean(axis=0), features.std(axis=0)
+            return level_statistics(level_counts(data.x, self.train_rows))
+        features = data.x[self.train_rows].astype(np.float64)
+        mean, std = features.mean(axis=0), features.std(axis=0)
         # Values that do not vary are not scaled.
         return tuple(mean.tolist()), tuple(np.where(std > 0, std, 1.0).tolist())
 

@@ -183,7 +183,9 @@ def draw_curves(
     low, high = room_for_controls(low, high)
     for panel in axes:
         panel.set_ylim(low, high)
-    one = "the largest risk" if any(c.assumed for c in result.blind.values()) else "a blind guess"
+    assumed_blind = {result.blind[t].assumed for t in chosen.tasks if t in result.blind}
+    one = "the largest risk" if assumed_blind == {True} else "a blind guess"
+    one += " (the largest risk where none is known)" if len(assumed_blind) > 1 else ""
     said = f"Calibrated risk: 1 is {one}, 0 maximal supervision."
     if ends:
         said += f" {'Bands' if few else 'Bars'}: {100 * result.level:.4g}% intervals of the mean"

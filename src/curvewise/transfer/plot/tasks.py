@@ -461,7 +461,8 @@ def plot_win_rate(result: WinRate, ax: Axes | None = None, *, caption: bool | No
         ax.plot(single, np.full(len(single), 0.35), color=NEUTRAL, ms=4.0, gid=RUN, **look)
         bars(ax, [0.0], ends[1], ends[2], colour(0), limits=limits, horizontal=True, width=2.2)
         ax.plot(ends[0], [0.0], color=colour(0), ms=8.0, gid=RATE, **look)
-        ax.set(xlim=limits, ylim=(-0.5, 0.7), yticks=[], xlabel=WON)
+        won = WON.replace("scratch", safe_text(result.names[1], 24))
+        ax.set(xlim=limits, ylim=(-0.5, 0.7), yticks=[], xlabel=won)
         ax.spines["left"].set_visible(False)
         text = f"{result.examples:,} test examples, ties half"
         text += f"; bar: {100 * result.level:.4g}% interval" if np.isfinite(rate.width) else ""

@@ -13,6 +13,7 @@ from curvewise.drawing.axes import is_narrow, log_sizes, raise_top, view
 from curvewise.drawing.labels import clean, safe_names, shorten
 from curvewise.drawing.marks import MARK, bars, choose, finish, mark_value, warned, zero_line
 from curvewise.drawing.style import INK, NEUTRAL, colour
+from curvewise.stats.intervals import FEW
 from curvewise.text import format_number, format_size
 from curvewise.variance.plan import RunPlan, StoppingCheck, StoppingPlan
 from curvewise.variance.plot.runs import DrawnUnit, canvas
@@ -50,7 +51,9 @@ def plot_run_plan(result: RunPlan, ax: Axes | None = None, *, legend: bool = Tru
         for times, shade, ls in looks:
             power = [100 * result.power_at(int(r), times * result.effect) for r in runs]
             width = 2.0 if times == 1.0 else 1.3
-            (line,) = ax.plot(runs, power, color=shade, ls=ls, lw=width, gid=POWER, label="_power")
+            # Points where whole numbers are far apart: between them the line means nothing.
+            points: dict[str, Any] = {"marker": ".", "markevery": np.flatnonzero(runs <= 10).tolist()}
+            (line,) = ax.plot(runs, power, color=shade, ls=ls, lw=width, gid=POWER, label="_power", **points)
             key.append((line, f"{word}{measure.said(times * result.effect)}"))
         ax.set(ylim=(0.0, 104.0), xlim=(2 / 1.1, 1.1 * float(runs[-1])))
         log_sizes(ax)
@@ -76,12 +79,15 @@ def _plan_caption(result: RunPlan) -> list[str]:
     if result.runs is not None:
         limits = "" if inner is None else f" [{format_size(inner.low)}, {format_size(inner.high)}]"
         said = f"{result.runs:,} runs{limits} show {what} with {result.power:.0%} power."
-        said += "" if inner is None else " Shaded: what the pilot leaves open."
+        if inner is not None:
+            said += " Shaded: the runs needed with the pilot's standard deviations at the ends of their intervals."
     else:
         said = f"Not even {result.runs_max:,} runs show {what} with {result.power:.0%} power."
     if result.runs is None and result.examples_needed is not None and result.examples:
         needed = format_size(result.examples_needed)
         said += f" The test set of {result.examples:,} examples is too small: about {needed} are needed."
+    if result.question == "difference" and result.table_runs[0] < FEW:
+        said += f" Below {FEW} runs the test is more careful, because variances are poorly known: hence the bend."
     return [said, *warned(result)]
 
 

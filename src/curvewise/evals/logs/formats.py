@@ -1,0 +1,327 @@
+"""Further formats: HELM, Every Eval Ever, OpenCompass, tau2-bench, and lists or counts of marks."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from curvewise.errors import InputError
+from curvewise.evals.logs.block import (
+    Block,
+    Coder,
+    LogOptions,
+    UnreadError,
+    block_of_model,
+    code_cells,
+    hash_of,
+    hidden_cells,
+    id_of,
+    json_beside,
+    json_lines,
+    records_only,
+    scores_of,
+)
+from curvewise.text import brief, format_count, format_path
+from curvewise.types.units import FloatArray
+
+# HELM: ``per_instance_stats.json``, with ``run_spec.json`` beside it.
+
+_ACCOUNTING = re.compile(
+    r"num_.*|.*_cost|.*_runtime.*|inference_.*|training_.*|batch_size|finish_reason_.*|prompt_truncated|max_prob|logprob"
+)
+"""Statistics of the run that are no scores of the answer; they can still be asked for by name."""
+_SIDE = ("run_spec.json", "stats.json", "scenario.json", "scenario_state.json", "instances.json")
+
+
+def is_side_file(path: Path) -> bool:
+    """Return whether a file lies beside the scores of a run of HELM."""
+    beside = path.name in _SIDE or path.name.startswith("display_")
+    return beside and path.with_name("per_instance_stats.json").exists()
+
+
+def is_helm(data: Any) -> bool:
+    """Return whether a JSON document holds statistics of single instances."""
+    return (
+        isinstance(data, list) and bool(data) and isinstance(data[0], dict) and {"instance_id", "stats"} <= set(data[0])
+    )
+
+
+def read_helm(data: Sequence[Any], path: Path, metrics: Sequence[str]) -> Block:
+    """Read the statistics of each instance; splits and perturbations are the variants to choose from."""
+    spec = json_beside(path.with_name("run_spec.json"))
+    adapter = spec.get("adapter_spec") or {}
+    name = str(spec.get("name") or path.resolve().parent.name)
+    rows = [row for row in data if isinstance(row, dict) and "instance_id" in row]
+    found: list[dict[str, Any]] = [{} for _ in rows]
+    variants = []
+    for values, row in zip(found, rows, strict=True):
+        split = ""
+        for stat in row.get("stats") or ():
+            about = stat.get("name") or {}
+            metric = str(about.get("name"))
+            split = about.get("split") or split
+            if stat.get("count") and (metric in metrics or not _ACCOUNTING.fullmatch(metric)):
+                values[metric] = stat["mean"] if stat.get("mean") is not None else stat["sum"] / stat["count"]
+        change = (row.get("perturbation") or {}).get("name")
+        variants.append(", ".join(filter(None, (split, change))) or "none")
+    names = dict.fromkeys(metric for values in found for metric in values)
+    scores, unusable = scores_of({metric: [values.get(metric) for values in found] for metric in names}, path)
+    # The name of a run holds the model, which must not make each model a task of its own.
+    model = re.search(r"(?:^|[:,])model=([^,]+)", name)
+    task = re.sub(r"(,model(?:_deployment)?=[^,]+)|(?<=:)model(?:_deployment)?=[^,]+,?", "", name).rstrip(":,")
+    return block_of_model(
+        path,
+        "HELM run",
+        str(adapter.get("model") or (model[1] if model else path.resolve().parent.name)),
+        task,
+        [row["instance_id"] for row in rows],
+        scores,
+        sample=code_cells(row.get("train_trial_index", 0) for row in rows),
+        filter=code_cells(variants),
+        settings=_settings(adapter),
+        unusable=unusable,
+    )
+
+
+_PROMPT = ("instructions", "_prefix", "_suffix")
+
+
+def _settings(adapter: Mapping[str, Any]) -> dict[str, str]:
+    """Return what shapes the prompt: shots and method as they are, texts as a hash."""
+    plain = {"shots": adapter.get("max_train_instances"), "method": adapter.get("method")}
+    found = {name: str(value) for name, value in plain.items() if value is not None}
+    wording = {name: value for name, value in adapter.items() if name.endswith(_PROMPT)}
+    return found | ({"prompt hash": hash_of(wording)} if wording else {})
+
+
+# Every Eval Ever: JSON lines with a row for each question, and the JSON document that describes them.
+
+
+def is_record_row(row: Mapping[str, Any]) -> bool:
+    """Return whether a JSON line is the record of one question."""
+    return {"evaluation_id", "model_id", "sample_id", "evaluation"} <= set(row)
+
+
+def is_record(data: Mapping[str, Any]) -> bool:
+    """Return whether a JSON document describes an evaluation, with overall scores."""
+    return "schema_version" in data and "evaluation_results" in data
+
+
+def refuse_record(data: Mapping[str, Any], path: Path) -> UnreadError:
+    """Make the error for a document with overall scores only."""
+    detailed = data.get("detailed_evaluation_results")
+    if isinstance(detailed, dict):
+        there = Path(str(detailed.get("file_path"))).name
+        return UnreadError(
+            f"{format_path(path)} describes an evaluation; the scores of its questions are in {format_path(there)}.",
+            "side",
+        )
+    count = format_count(len(data["evaluation_results"] or ()), "overall score")
+    return UnreadError(f"{format_path(path)} holds {count} and no scores of single questions.")
+
+
+def read_eval_records(path: Path, options: LogOptions) -> list[Block]:
+    """Read records of single questions, a block for each metric."""
+    about = _about(path)
+    columns = ("model", "task", "metric", "question", "group", "hash")
+    coders = {key: Coder() for key in columns}
+    values: list[Any] = []
+    for batch in json_lines(path):
+        rows = records_only(batch, path)
+        if not all(map(is_record_row, rows)):
+            raise InputError(
+                f"{format_path(path)} has a line without model_id, sample_id or evaluation: it is damaged."
+            )
+        configs = [about.get(row.get("evaluation_result_id") or row["evaluation_name"], {}) for row in rows]
+        cells: dict[str, Any] = {
+            "model": (row["model_id"] for row in rows),
+            "task": (row.get("evaluation_name") or "" for row in rows),
+            "metric": (_metric(config) for config in configs),
+            "question": hidden_cells(row["sample_id"] for row in rows),
+            "group": hidden_cells((row.get("metadata") or {}).get(options.group) for row in rows),
+            "hash": (row.get("sample_hash") or "" for row in rows),
+        }
+        for key in columns:
+            coders[key].add(cells[key])
+        for row, config in zip(rows, configs, strict=True):
+            score = (row["evaluation"] or {}).get("score")
+            values.append(None if score == -1 and config.get("has_unknown_level") else score)
+    names = {key: coder.finish() for key, coder in coders.items()}
+    scores, _ = scores_of({"score": values}, path)
+    by_name = {_metric(config): config for config in about.values()}
+    blocks = []
+    for code, metric in enumerate(names["metric"].names):
+        config = by_name.get(metric, {})
+        block = Block(
+            format_path(path),
+            "Every Eval Ever records",
+            model=names["model"],
+            task=names["task"],
+            question=names["question"],
+            scores={metric: scores["score"]},
+            group=names["group"] if any(names["group"].names) else None,
+            hashes={"sample_hash": names["hash"]},
+            ranges=_range(config, metric),
+            higher={metric: not config["lower_is_better"]} if "lower_is_better" in config else {},
+            warnings=_count_warning(about, len(values), path) if code == 0 else (),
+        )
+        blocks.append(block.keep(names["metric"].codes == np.int32(code)))
+    return blocks
+
+
+def _about(path: Path) -> dict[str, dict[str, Any]]:
+    """Return the description of each metric, out of the document beside the records."""
+    beside = path.with_name(path.name.replace("_samples.jsonl", ".json"))
+    data = {} if beside == path else json_beside(beside)
+    if not is_record(data):
+        return {}
+    found: dict[str, dict[str, Any]] = {}
+    rows = (data.get("detailed_evaluation_results") or {}).get("total_rows")
+    for result in data["evaluation_results"] or ():
+        config = dict(result.get("metric_config") or {}) | {"_rows": rows}
+        found |= {key: config for key in (result.get("evaluation_result_id"), result.get("evaluation_name")) if key}
+    return found
+
+
+def _metric(config: Mapping[str, Any]) -> str:
+    return str(config.get("metric_name") or config.get("metric_id") or "score")
+
+
+def _range(config: Mapping[str, Any], metric: str) -> dict[str, tuple[float, float]]:
+    """Return the range of a metric, where both ends are given; an end may be the text "Infinity"."""
+    try:
+        low, high = float(config["min_score"]), float(config["max_score"])
+    except (KeyError, TypeError, ValueError):
+        return {}
+    return {metric: (low, high)} if low < high and not math.isnan(low + (high if math.isfinite(high) else 0)) else {}
+
+
+def _count_warning(about: Mapping[str, Mapping[str, Any]], rows: int, path: Path) -> tuple[str, ...]:
+    said = {config["_rows"] for config in about.values() if isinstance(config.get("_rows"), int)}
+    if not said or rows in said:
+        return ()
+    return (f"{format_path(path)} has {rows:,} rows, and the document beside it says {min(said):,}: is it whole?",)
+
+
+# OpenCompass: a JSON file for each model and data set, whose details hold a mark for each question.
+
+_MARKS = ("correct", "is_correct", "cascade_correct")
+
+
+def is_compass(data: Mapping[str, Any]) -> bool:
+    """Return whether a JSON document holds results of OpenCompass with details."""
+    details = data.get("details")
+    return isinstance(details, list | dict) and len(data) > 1 and bool(details)
+
+
+def read_compass(data: Mapping[str, Any], path: Path) -> Block:
+    """Read the details of OpenCompass; the folder is the model and the file the task."""
+    details = data["details"]
+    items = list(details.items()) if isinstance(details, dict) else [(str(i), d) for i, d in enumerate(details)]
+    rows = [(str(d.get("example_abbr") or key), d) for key, d in items if isinstance(d, dict)]
+    mark = next((m for m in _MARKS if rows and all(m in d for _, d in rows)), None)
+    if mark is None:
+        raise UnreadError(
+            f"{format_path(path)} has details without marks ({', '.join(_MARKS)}): its evaluator gives no score of "
+            "single questions."
+        )
+    given = [(question, d[mark] if isinstance(d[mark], list) else [d[mark]]) for question, d in rows]
+    return _block_of_lists(path, "OpenCompass details", path.resolve().parent.name, path.stem, mark, given)
+
+
+def _block_of_lists(
+    path: Path, kind: str, model: str, task: str, metric: str, given: Sequence[tuple[str, Sequence[Any]]], **more: Any
+) -> Block:
+    """Make a block of questions with a list of marks each."""
+    scores, _ = scores_of({metric: [mark for _, marks in given for mark in marks]}, path)
+    questions = [question for question, marks in given for _ in marks]
+    samples = code_cells(i for _, marks in given for i in range(len(marks)))
+    return block_of_model(path, kind, model, task, questions, scores, sample=samples, **more)
+
+
+# Lists or counts of marks by question id.
+
+_LISTS = "raw_scored_generations"
+_RIGHT = ("correct", "num_correct", "passed", "passes", "c")
+_MOST = 1_000_000
+"""Attempts at one question; each takes a number in memory."""
+_TRIED = ("count", "total", "num_samples", "n")
+
+
+def is_passes(data: Mapping[str, Any]) -> bool:
+    """Return whether a JSON document maps question ids to lists of marks or to counts."""
+    marks = data.get(_LISTS, data)
+    return isinstance(marks, dict) and bool(marks) and all(_is_list(v) or _is_count(v) for v in marks.values())
+
+
+def _is_list(value: Any) -> bool:
+    # Other lists of numbers, such as losses by epoch, are no marks.
+    return isinstance(value, list) and all(isinstance(v, bool | int | float) and v in (0, 1) for v in value)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, dict) and any(k in value for k in _RIGHT) and any(k in value for k in _TRIED)
+
+
+def read_passes(data: Mapping[str, Any], path: Path) -> Block:
+    """Read lists of marks, as CRUXEval writes them, or numbers of right answers and of attempts."""
+    source = format_path(path)
+    lists = []
+    for question, value in data.get(_LISTS, data).items():
+        if isinstance(value, dict):
+            right, tried = (next(value[k] for k in keys if k in value) for keys in (_RIGHT, _TRIED))
+            try:
+                given: Any = expand_counts(np.array([right], float), np.array([tried], float), source)[0]
+            except (TypeError, ValueError) as error:
+                if isinstance(error, InputError):
+                    raise
+                raise InputError(f"{brief(id_of(question))} in {source} has counts that are no numbers.") from error
+        else:
+            given = value or [None]  # an empty list is a question without a score
+        lists.append((question, list(given)))
+    return _block_of_lists(path, "lists of marks", path.stem, "", "pass", lists, called_by=path)
+
+
+def expand_counts(right: FloatArray, tried: FloatArray, source: str) -> list[FloatArray]:
+    """Make ones and zeros of the number of right answers among so many attempts.
+
+    >>> expand_counts(np.array([2.0, 0.0]), np.array([3.0, 1.0]), "runs.csv")
+    [array([1., 1., 0.]), array([0.])]
+    """
+    known = np.isfinite(right) & np.isfinite(tried)
+    for bad, why in (
+        (known & (right > tried), "more right answers than attempts: {} of {}"),
+        (known & ((right < 0) | (tried < 0)), "a negative count: {} of {}"),
+        (known & ((right % 1 != 0) | (tried % 1 != 0)), "counts that are not whole: {} of {}"),
+        (known & (tried > _MOST), "more attempts than anyone makes: {1}"),
+    ):
+        if bad.any():
+            row = int(np.flatnonzero(bad)[0])
+            said = why.format(f"{right[row]:g}", f"{tried[row]:g}")
+            raise InputError(f"{source} has {said} in row {row + 1}.")
+    return [
+        np.repeat([1.0, 0.0], [int(c), int(n - c)]) if ok else np.array([np.nan])
+        for c, n, ok in zip(right, tried, known & (tried > 0), strict=True)
+    ]
+
+
+def is_simulations(data: Mapping[str, Any]) -> bool:
+    """Return whether a JSON document holds simulations of tau2-bench."""
+    rows = data.get("simulations")
+    return isinstance(rows, list) and bool(rows) and all(isinstance(r, dict) and "task_id" in r for r in rows)
+
+
+def read_simulations(data: Mapping[str, Any], path: Path) -> Block:
+    """Read the reward of each simulation; trials are samples."""
+    about = data.get("info") or {}
+    rows = data["simulations"]
+    scores, _ = scores_of({"reward": [(row.get("reward_info") or {}).get("reward") for row in rows]}, path)
+    model = (about.get("agent_info") or {}).get("llm") or path.stem
+    domain = (about.get("environment_info") or {}).get("domain_name") or ""
+    questions, trials = [row["task_id"] for row in rows], code_cells(row.get("trial", 0) for row in rows)
+    return block_of_model(path, "tau2-bench simulations", str(model), str(domain), questions, scores, sample=trials)
