@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.scaling import ScalingRuns, fit_scaling_law
+from curvewise.scaling import ScalingRuns, fit_scaling_law, load_scaling_runs
 
 quiet = pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
 
@@ -87,9 +87,9 @@ def test_tokens_that_do_not_belong_to_flops_and_parameters(made):
 
 
 def test_tokens_or_flops_are_needed(made):
-    with pytest.raises(InputError, match="tokens are missing"):
+    with pytest.raises(InputError, match="known as the training tokens or the compute"):
         fit_scaling_law({k: v for k, v in made().items() if k != "tokens"})
-    with pytest.raises(InputError, match="no column 'loss'"):
+    with pytest.raises(InputError, match="known as the loss"):
         fit_scaling_law({k: v for k, v in made().items() if k != "loss"})
 
 
@@ -215,15 +215,24 @@ def test_sizes_in_billions_are_asked_about(made, name, scale):
 def test_columns_of_other_lengths(made):
     with pytest.raises(InputError, match="tokens"):
         ScalingRuns(**made() | {"tokens": np.ones(3)})
-    with pytest.raises(InputError, match="load_scaling_runs"):
+    with pytest.raises(InputError, match="no such file"):
         fit_scaling_law("runs.csv")
-    with pytest.raises(InputError, match="load_scaling_runs"):
+    with pytest.raises(InputError, match="which does not say what is what"):
         fit_scaling_law(np.ones((6, 3)))
+
+
+def test_files_and_frames_are_read_alike(made, tmp_path):
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame(made(noise=0.002)).assign(status=["failed"] + ["finished"] * 35)
+    table.to_csv(tmp_path / "runs.csv", index=False)
+    laws = [fit_scaling_law(v) for v in (table, tmp_path / "runs.csv", load_scaling_runs(table))]
+    assert [law.count for law in laws] == [35] * 3
+    assert laws[0].alpha == laws[2].alpha == pytest.approx(laws[1].alpha)
 
 
 def test_a_table_with_two_columns_for_one_role(made):
     runs = made()
-    with pytest.raises(InputError, match="all of them loss"):
+    with pytest.raises(InputError, match=r"could be the loss.*load_scaling_runs"):
         fit_scaling_law(runs | {"val_loss": runs["loss"]})
 
 

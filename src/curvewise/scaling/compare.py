@@ -14,8 +14,9 @@ from scipy.special import fdtrc
 from curvewise.errors import InputError, warn_all
 from curvewise.scaling.forms import EXPONENT_BOUNDS, FORMS, Form, Place, Values
 from curvewise.scaling.law import LOSSES, ScalingLaw
+from curvewise.scaling.load import as_scaling_runs
 from curvewise.scaling.profile import ProfileIntervals, Quantity, inverse_of_squares, mean_steepness
-from curvewise.scaling.runs import ScalingRuns, as_scaling_runs, check_identified, input_warnings
+from curvewise.scaling.runs import ScalingRuns, check_identified, input_warnings
 from curvewise.scaling.solve import HUBER, Data, fit_global, minimise
 from curvewise.text import Message, arg, format_interval, format_number, format_pvalue, prefix
 from curvewise.types.results import Interval, Result, check_level, interval_columns
@@ -49,7 +50,7 @@ def compare_scaling_laws(
 
     Parameters
     ----------
-    a, b : ScalingLaw, ScalingRuns, dict or DataFrame
+    a, b : ScalingLaw, ScalingRuns, path, dict or DataFrame
         Fitted laws, or runs as :func:`fit_scaling_law` takes them. Their losses must be comparable: on the same text
         and in the same unit, with one tokenizer or per byte.
     form : {"additive", "tied"}, optional

@@ -18,8 +18,9 @@ from scipy.special import expit, ndtri, stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError, quietly, warn_all
 from curvewise.scaling.law import ScalingLaw, fit_scaling_law
+from curvewise.scaling.load import as_scaling_runs
 from curvewise.scaling.optimum import short
-from curvewise.scaling.runs import ScalingRuns, as_scaling_runs
+from curvewise.scaling.runs import ScalingRuns
 from curvewise.stats.correlation import spearman
 from curvewise.text import Message, arg, format_count, format_interval, format_number, list_names, suggest
 from curvewise.types.results import Interval, Result, check_level

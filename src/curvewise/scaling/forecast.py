@@ -297,14 +297,11 @@ class Backtest(Result):
         return {name: getattr(self, name) for name in names}
 
     def sentences(self) -> str:
-        """The backtest in two sentences."""
-        count = len(self.loss)
-        ratio = self.error / self.published_error
-        better = "like" if 0.995 < ratio < 1.005 else "less than" if ratio < 1 else "more than"
+        """The backtest in three sentences."""
         return (
-            f"Fitted to {format_count(self.fitted, 'run')} and asked for the {count} within {self.hold_out:g}× of the "
-            f"largest compute, the {self.form} law errs by {self.error:.2%} (geometric mean of |Δ log loss|), "
-            f"{better} the published method's {self.published_error:.2%}. "
+            f"Fitted to {format_count(self.fitted, 'run')}, the {self.form} law predicts the losses of the "
+            f"{len(self.loss)} within {self.hold_out:g}× of the largest compute. They are {self.error:.2%} off (geometric "
+            f"mean), with the published method (Hoffmann et al. 2022) {self.published_error:.2%}. "
             f"{self.coverage:.0%} of the held-out losses lie inside their {self.level:.0%} prediction band."
         )
 

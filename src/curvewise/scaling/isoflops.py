@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.scaling.load import as_scaling_runs
 from curvewise.scaling.optimum import LOG6, NEAR, ComputeOptimal, Sensitivity, measure_sensitivity, short
-from curvewise.scaling.runs import ScalingRuns, as_scaling_runs, input_warnings
+from curvewise.scaling.runs import ScalingRuns, input_warnings
 from curvewise.text import Message, arg, format_count, format_interval
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray, as_floats
@@ -111,7 +112,7 @@ def fit_isoflops(
 
     Parameters
     ----------
-    runs : ScalingRuns, dict or DataFrame
+    runs : ScalingRuns, path, dict or DataFrame
         As for :func:`fit_scaling_law`. Runs with one compute, by ``flops`` or else 6 N D, belong together.
     budgets : list of float, optional
         Nominal budgets; each run belongs to the nearest. By default runs are grouped where log C has gaps.

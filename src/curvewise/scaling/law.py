@@ -26,6 +26,7 @@ from curvewise.scaling.forecast import (
     run_backtest,
 )
 from curvewise.scaling.forms import EXPONENT_BOUNDS, FORMS, Place
+from curvewise.scaling.load import as_scaling_runs
 from curvewise.scaling.optimum import (
     OFF,
     ComputeOptimal,
@@ -36,7 +37,7 @@ from curvewise.scaling.optimum import (
     short,
 )
 from curvewise.scaling.profile import Quantity, Uncertainty, refit, resample_runs
-from curvewise.scaling.runs import FEWEST, FLOPS_PER, ScalingRuns, as_scaling_runs, check_identified, input_warnings
+from curvewise.scaling.runs import FEWEST, FLOPS_PER, ScalingRuns, check_identified, input_warnings
 from curvewise.scaling.solve import fit_global
 from curvewise.text import Message, arg, format_count, format_interval, format_number, suggest
 from curvewise.types.results import Interval, Result, check_level, data_frame, interval_columns
@@ -67,7 +68,7 @@ def fit_scaling_law(
 
     Parameters
     ----------
-    runs : ScalingRuns, dict or DataFrame
+    runs : ScalingRuns, path, dict or DataFrame
         Runs as :func:`load_scaling_runs` reads them, or a table with the columns params, tokens (or flops) and loss,
         and perhaps run, unique_tokens, step and source.
     form : {"additive", "tied", "coupled", "repeated", "auto"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -84,6 +85,19 @@ ROLES = (
     Role("flagged", (synonyms("outlier is_outlier flagged excluded suspect"),), first=True),
     STATUS,
 )
+
+
+def as_scaling_runs(source: Any) -> ScalingRuns:
+    """Return runs as they are, and load what else holds them: a file or a table."""
+    if isinstance(source, ScalingRuns):
+        return source
+    try:
+        return load_scaling_runs(source)
+    except InputError as error:
+        if not re.search(r"\b(columns|metrics|unit|where)=|allow_large", str(error)):
+            raise
+        remedy = "Read the runs with load_scaling_runs, which has these arguments, and pass what it returns."
+        raise InputError(error.message, remedy=remedy) from error
 
 
 def load_scaling_runs(

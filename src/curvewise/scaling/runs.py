@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,18 +30,6 @@ PERPLEXITY = 20.0
 UNITS = ("loss", "perplexity")
 ROWS = ("params", "tokens", "flops", "loss", "run", "unique_tokens", "step", "source", "flagged")
 """Fields of runs, which are also the roles of columns in a file."""
-NAMES: Mapping[str, tuple[str, ...]] = {
-    "params": ("params", "n_params", "num_params", "parameters", "model_size", "n"),
-    "tokens": ("tokens", "n_tokens", "num_tokens", "train_tokens", "training_tokens", "d"),
-    "flops": ("flops", "flop", "training_flop", "training_flops", "compute", "budget", "c"),
-    "loss": ("loss", "val_loss", "validation_loss", "test_loss", "final_loss", "l"),
-    "run": ("run", "run_id", "run_name"),
-    "unique_tokens": ("unique_tokens", "unique"),
-    "step": ("step", "steps", "_step"),
-    "source": ("source", "experiment", "corpus"),
-    "flagged": ("flagged", "outlier"),
-}
-"""Keys of a dict and columns of a frame that fits take as they are; files go through ``load_scaling_runs``."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -257,43 +244,6 @@ class ScalingRuns(RowTable):
             rows += f", {format_count(len(self), 'checkpoint')}"
         spans = [f"{k} from {v.min():.3g} to {v.max():.3g}" for k, v in (("N", self.params), ("D", self.tokens))]
         return f"ScalingRuns({rows}, {', '.join(spans)})"
-
-
-def as_scaling_runs(source: Any, **fields: Any) -> ScalingRuns:
-    """Make runs of a dict of arrays or any frame with columns such as params, tokens and loss.
-
-    Rows whose loss is NaN or infinite have diverged: they are left out, and a warning says how many.
-    """
-    if isinstance(source, ScalingRuns):
-        return source
-    if isinstance(source, str | PathLike):
-        raise InputError(f"is a name: pass load_scaling_runs({str(source)!r}).", argument="runs", value=str(source))
-    listed = source if isinstance(source, Mapping) else getattr(source, "columns", None)
-    if listed is None or callable(listed):
-        raise InputError(
-            f"is a {type(source).__name__}: pass what load_scaling_runs gives, or a table with the columns params, "
-            "tokens (or flops) and loss.",
-            argument="runs",
-        )
-    there = {str(name).strip().lower(): name for name in listed}
-    found: dict[str, Any] = {}
-    for role, names in NAMES.items():
-        held = [name for name in names if name in there]
-        if len(held) > 1:
-            raise InputError(
-                f"has {list_names(there[name] for name in held)}, all of them {role}: keep one, or say which with "
-                "load_scaling_runs(…, columns=…).",
-                argument="runs",
-            )
-        if held:
-            found[role] = np.asarray(source[there[held[0]]])
-    if missing := [role for role in ("params", "loss") if role not in found]:
-        raise InputError(
-            f"has no column {' and no '.join(map(repr, missing))}; it has {list_names(there.values())}. Rename them, "
-            "or say which is which with load_scaling_runs(…, columns=…).",
-            argument="runs",
-        )
-    return without_diverged({"tokens": None} | found | fields)
 
 
 def without_diverged(fields: dict[str, Any]) -> ScalingRuns:

@@ -104,8 +104,8 @@ def plot_scaling_law(
         (line,) = ax.plot(c, best["params"], color=colour(1), lw=2.0, zorder=2.6, gid=PATH, label="_path")
         ax.axvline(float(runs.compute.max()), color=NEUTRAL, lw=0.9, ls=":", zorder=1, label="_largest")
         key: list[tuple[Any, str]] = [(dots, f"runs ({len(runs)})"), (line, f"compute-optimal, {level:.0%} band")]
-        for b in budgets:
-            _mark_budget(ax, law, float(b), level)
+        # In the key, since a text at its place would hide runs.
+        key += [_mark_budget(ax, law, float(b), level) for b in budgets]
         key.append((Line2D([], [], color=_grey(0.45), lw=1.0), "equal loss"))
         ax.set(xlabel="compute (FLOP)", ylabel="parameters")
         exponent = law.interval("exponent", level=level)
@@ -144,16 +144,14 @@ def _runs(ax: Axes, x: FloatArray, y: FloatArray, flagged: Any) -> Line2D:
     return dots
 
 
-def _mark_budget(ax: Axes, law: ScalingLaw, budget: float, level: float) -> None:
+def _mark_budget(ax: Axes, law: ScalingLaw, budget: float, level: float) -> tuple[Line2D, str]:
+    """Draw the optimum of a budget; return it with the size for the key."""
     with quietly():
         best = law.compute_optimal(budget, level=level)
-    limits = ax.get_ylim()
-    bars(ax, [budget], [best.params.low], [best.params.high], INK, limits=limits, width=1.8)
-    ax.plot([budget], [best.params.estimate], "D", color=INK, ms=6, zorder=3.2, gid=BUDGET, label="_budget")
-    right = budget > np.sqrt(np.prod(ax.get_xlim()))
-    text = f"{write_flops(budget)}: {short(best.params.estimate)} on {short(best.tokens.estimate)} tokens"
-    place = {"xytext": (-8 if right else 8, 4), "textcoords": "offset points", "ha": "right" if right else "left"}
-    note(ax, text, (budget, best.params.estimate), color=INK, **place)
+    bars(ax, [budget], [best.params.low], [best.params.high], INK, limits=ax.get_ylim(), width=1.8)
+    look: dict[str, Any] = {"color": INK, "ms": 6, "zorder": 3.2, "gid": BUDGET, "label": "_budget"}
+    (mark,) = ax.plot([budget], [best.params.estimate], "D", **look)
+    return mark, f"{write_flops(budget)}: {short(best.params.estimate)} on {short(best.tokens.estimate)} tokens"
 
 
 def _residuals(law: ScalingLaw, ax: Axes | None, legend: bool, caption: bool | None) -> Axes:
