@@ -300,8 +300,8 @@ class Backtest(Result):
         """The backtest in three sentences."""
         return (
             f"Fitted to {format_count(self.fitted, 'run')}, the {self.form} law predicts the losses of the "
-            f"{len(self.loss)} within {self.hold_out:g}× of the largest compute. They are {self.error:.2%} off (geometric "
-            f"mean), with the published method (Hoffmann et al. 2022) {self.published_error:.2%}. "
+            f"{len(self.loss)} within {self.hold_out:g}× of the largest compute. They are {self.error:.2%} off "
+            f"(geometric mean), with the published method (Hoffmann et al. 2022) {self.published_error:.2%}. "
             f"{self.coverage:.0%} of the held-out losses lie inside their {self.level:.0%} prediction band."
         )
 
