@@ -44,6 +44,8 @@ def of(ax, gid):
 
 def test_contours_runs_path_and_budget(law) -> None:
     ax = law.plot(budget=1e23)
+    (named,) = (t.get_text() for t in ax.get_legend().get_texts() if t.get_text().startswith("10²³: "))
+    assert named.endswith("tokens")
     assert of(ax, CONTOUR)
     (dots,) = of(ax, RUN)
     assert np.allclose(dots.get_xdata(), law.runs.compute)
