@@ -913,7 +913,7 @@ def show_judgement(page: Page, result: MeasureJudgement, mode: str) -> None:
 
 def ordered(result: MeasureJudgement, value: str) -> list[str]:
     """Sort the names of the measures, the best first."""
-    scores = {name: result.row(name).value(value) for name in result.measures}
+    scores = {name: result.row(name).strength(value) for name in result.measures}
     # No score is above 1, so that 2 puts measures without one last.
     return sorted(scores, key=lambda name: -scores[name] if scores[name] == scores[name] else 2.0)
 
