@@ -880,7 +880,8 @@ def show_judgement(page: Page, result: RankingJudgement, value: str, by_task: bo
         if pairs is not None and page.verbose:
             _show_pairs(page, result, pairs.rows, value)
         if result.references:
-            page.table("References, which are never ranked (%)", result.reference_columns(), None)
+            unit = " (%)" if result.in_percent else ""
+            page.table(f"References, which are never ranked{unit}", result.reference_columns(), None)
     elif result.references and not page.as_json:
         sys.stdout.write("\n" + result.reference_table(page.markup) + "\n")
     page.say(result.sentences())
