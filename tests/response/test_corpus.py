@@ -154,3 +154,8 @@ def test_a_loss_on_test_data_is_no_measure_and_missing_settings_are_noted() -> N
     found = load_corpus(table, hyperparameters=["depth"])
     assert list(found.measures) == ["norm"]
     assert "1 of 6 models have no 'depth', which counts as a value of its own" in found.notes
+
+
+def test_a_status_is_no_hyperparameter() -> None:
+    found = load_corpus({**ACCURACIES, "status": ["ok", "ok", "ok", "ok", "failed", "failed"]})
+    assert "status" not in found.hyperparameters

@@ -377,3 +377,14 @@ def test_without_a_direction_the_best_correlation_is_the_largest_in_size() -> No
     lines = judged.table(value="kendall").splitlines()
     assert "**" in next(line for line in lines if "open" in line)
     assert "**" not in next(line for line in lines if "poor" in line)
+
+
+def test_a_measure_that_a_task_lacks_is_named_and_keeps_its_direction() -> None:
+    found = corpus()
+    good = np.where(found.tasks == "task 1", np.nan, found.measures["good"])
+    found = replace(found, measures={**found.measures, "good": good})
+    with pytest.warns(CurvewiseWarning):
+        judged = judge_measures(found, ["good", "poor"], permutations=0)
+    assert "Without an average, as a task gives no score: good" in judged.sentences()
+    assert judged.row("good", "task 1").directed
+    assert "Without an average" not in judge_measures(corpus(), ["good"], permutations=0).sentences()

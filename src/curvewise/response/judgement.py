@@ -26,7 +26,7 @@ from curvewise.response.cmi import (
 from curvewise.response.load import ModelCorpus, as_columns
 from curvewise.stats.correlation import kendall, pearson, spearman
 from curvewise.tables import format_table, mark_best
-from curvewise.text import arg, format_interval, format_pvalue
+from curvewise.text import arg, either, format_interval, format_pvalue
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray, as_floats
 
@@ -117,7 +117,8 @@ def judge_measures(
         if name not in corpus.measures:
             raise InputError(f"holds {name!r}, which is none of {list(corpus.measures)[:20]!r}.", argument="measures")
     if not chosen:
-        raise InputError("has no measures: add some with corpus.with_measures({…}).", argument="corpus")
+        remedy = either("add some with corpus.with_measures({…})", "name their columns with --measure")
+        raise InputError(f"has no measures: {remedy}.", argument="corpus")
     corpus, notes = well_trained(corpus, least_train_accuracy)
     generator = np.random.default_rng(rng)
     rows: list[MeasureScores] = []
@@ -328,6 +329,8 @@ class MeasureJudgement(Result):
             better = sum(r.pvalue <= 1 - self.level for r in known)
             text += f". {better} of {len(known)} predict significantly better than hyperparameters alone, each at"
             text += f" {1 - self.level:.2g}"
+        if tasks and (lost := [r.measure for r in rows if math.isnan(r.cmi.estimate)]):
+            text += f". Without an average, as a task gives no score: {', '.join(lost)}"
         if opposite := [r.measure for r in known if r.directed and r.cmi.high < 0]:
             text += f". Significantly opposite to the declared direction: {', '.join(opposite)}"
         ranked = {r.measure: r.strength("kendall") for r in rows if not math.isnan(r.kendall)}
@@ -553,8 +556,9 @@ class _TaskJudge:
         if count < 2:
             self._warn(f"{count} model(s) with {names[0]!r}: it takes two to compare.")
             nan = math.nan
-            unknown = Interval(nan, nan, nan, self.level), nan, nan, "nothing", False, nan, nan, nan, nan, nan
-            self.rows |= {name: MeasureScores(name, self.task, count, *unknown) for name in names}
+            for name in names:
+                unknown = Interval(nan, nan, nan, self.level), nan, nan, "nothing", name in self.corpus.orientation
+                self.rows[name] = MeasureScores(name, self.task, count, *unknown, nan, nan, nan, nan, nan)
             return
         part = self.corpus.select(whole)
         varied = VariedHyperparameters.of(part.hyperparameters)

@@ -53,7 +53,8 @@ ROLES = tuple(
 )
 # A loss on test data is no measure: it is what measures should predict.
 _NEITHER = synonyms("""
-    seed fold seconds time date epoch epochs index learner n test_loss val_loss validation_loss loss_test""")
+    seed fold seconds time date epoch epochs index learner n test_loss val_loss validation_loss loss_test
+    status run_status""")
 _SETTING = re.compile(r"(hp|hparam|hparams|hyperparameter|hyperparameters|param|params)[._:/]+.+")
 _MEASURE = re.compile(r"(measure|measures|prediction|predictions)[._:/]+.+")
 RESERVED = ("model", "task", "gap", "train_accuracy")
