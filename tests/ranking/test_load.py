@@ -358,3 +358,10 @@ def test_scores_of_one_group_are_not_those_of_another() -> None:
     np.testing.assert_array_equal(one.scores["nleep"], [*told["nleep"], *[np.nan] * 6])
     both = load_checkpoint_scores({**keys, "nleep": told["nleep"]}, accuracies=accuracies)
     np.testing.assert_array_equal(both.scores["nleep"], told["nleep"] * 2)
+
+
+def test_tasks_in_two_units_are_refused() -> None:
+    told = rows()
+    mixed = [100 * v if task == "pets" else v for v, task in zip(told["accuracy"], told["dataset"], strict=True)]
+    with pytest.raises(InputError, match="no accuracy for 'cars' is above 1: give all tasks one unit"):
+        load_checkpoint_scores({**told, "accuracy": mixed}, unit="percent")

@@ -939,7 +939,7 @@ def _show_pairs(page: Page, result: RankingJudgement, rows: Sequence[ComparisonR
         "adjusted": [pvalue_text(r.adjusted) for r in order],
     }
     what = "Differences" if len(order) == len(rows) else f"The {len(order)} clearest differences"
-    title = f"{what} of {_head(value)}, {result.groups[-1]} (p by Holm adjusted)"
+    title = f"{what} of {_head(value)}, {result.groups[-1]} (p adjusted by Holm for all pairs)"
     page.table(title, columns, None)
 
 

@@ -194,11 +194,14 @@ def load_checkpoint_scores(
                 truth = replace(truth, notes=(*truth.notes, *other.notes))
             found = _joined(found, truth, table.source)
     # Fractions read as percentages are all below 1%, which no fine-tuned checkpoint is.
-    if unit == "percent" and 0 < np.nanmax(found.accuracy, initial=0.0) <= 0.01:
-        raise InputError(
-            f"{arg('unit', 'percent')}, and no accuracy is above 1: pass {arg('unit', 'fraction')} if that is what "
-            "they are."
-        )
+    tops = {name: np.nanmax(part.accuracy, initial=0.0) for name, part in found.by_task().items()}
+    if unit == "percent" and (small := [name for name, top in tops.items() if 0 < top <= 0.01]):
+        if len(small) == len(tops):
+            remedy = f"pass {arg('unit', 'fraction')} if that is what they are."
+        else:
+            remedy = "give all tasks one unit."
+        place = "" if len(small) == len(tops) else f" for {list_names(small, 3)}"
+        raise InputError(f"{arg('unit', 'percent')}, and no accuracy{place} is above 1: {remedy}")
     return _finished(replace(found, notes=(*found.notes, *table.notes)), reference, baselines)
 
 

@@ -71,7 +71,7 @@ class _ScoreTable:
     low: FloatArray
     high: FloatArray
     null: FloatArray
-    # What the best is told by: the size of a correlation where a measure has no declared direction.
+    # Decides which is the best: the size of a correlation where a measure has no declared direction.
     strength: FloatArray
 
     @property
