@@ -365,3 +365,10 @@ def test_tasks_in_two_units_are_refused() -> None:
     mixed = [100 * v if task == "pets" else v for v, task in zip(told["accuracy"], told["dataset"], strict=True)]
     with pytest.raises(InputError, match="no accuracy for 'cars' is above 1: give all tasks one unit"):
         load_checkpoint_scores({**told, "accuracy": mixed}, unit="percent")
+
+
+def test_marks_of_references_are_true_or_false() -> None:
+    assert load_checkpoint_scores(rows() | {"reference": [1.0, 0.0, 0.0] * 2}).reference == ("a",)
+    assert load_checkpoint_scores(rows() | {"reference": ["Yes", "", "no"] * 2}).reference == ("a",)
+    with pytest.raises(InputError, match="reads 'x': use true or false"):
+        load_checkpoint_scores(rows() | {"reference": ["x", "", ""] * 2})

@@ -88,6 +88,7 @@ _AFTERWARDS = synonyms("""
     validation_loss final_loss train_accuracy train_acc training_accuracy val_accuracy val_acc validation_accuracy
     accuracy_std acc_std test_accuracy_std test_acc_std accuracy_stderr accuracy_sem accuracy_se accuracy_low
     accuracy_high std sd sem stderr""")
+_YES, _NO = ("true", "1", "1.0", "yes"), ("false", "0", "0.0", "no", "", "nan", "none")
 _ERRORS, _LOSSES = {"error", "errors", "err"}, {"loss", "losses", "perplexity"}
 _COST = "gflops"
 
@@ -369,7 +370,10 @@ def _from_rows(
         notes.append(f"accuracy as 1 − {one['accuracy']!r}")
     references: list[str] = []
     if "reference" in one:
-        marks = [word.lower() in ("true", "1", "yes") for word in names_in(table, one["reference"])]
+        words = [word.strip().lower() for word in names_in(table, one["reference"])]
+        if odd := next((w for w in words if w not in _YES and w not in _NO), None):
+            raise InputError(f"{table.where(one['reference'])} reads {odd!r}: use true or false.")
+        marks = [word in _YES for word in words]
         references = [k for k, mark in zip(names_in(table, one["checkpoint"]), marks, strict=True) if mark]
     return replace(found, reference=tuple(dict.fromkeys(references)), notes=(*notes, *found.notes))
 
