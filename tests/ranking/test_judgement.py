@@ -401,3 +401,28 @@ def test_measures_that_lack_the_same_scores_share_a_warning() -> None:
         found = judge_rankings(replace(given, scores=scores))
     told = [w for w in found.warnings if "no score" in w]
     assert [w.partition(":")[0] for w in told] == [f"{found.groups[0]}, m0, m1"]
+
+
+def test_a_measure_in_reverse_is_not_called_the_best() -> None:
+    accuracy = np.linspace(0.5, 0.9, 12)
+    noise = np.random.default_rng(0).normal(0, 0.02, 12)
+    names = [f"net {i}" for i in range(12)]
+    wrong = judge_rankings(CheckpointScores(names, accuracy, {"distance": -accuracy + noise})).sentences()
+    assert "None orders checkpoints as accuracies do; the highest is distance" in wrong
+    assert "Significantly in reverse: distance (change the sign if less of it is better)" in wrong
+    right = judge_rankings(CheckpointScores(names, accuracy, {"closeness": accuracy + noise})).sentences()
+    assert "Best is closeness" in right
+    assert "reverse" not in right
+
+
+def test_references_of_an_unbounded_score_are_not_in_per_cent() -> None:
+    table = CheckpointScores(["a", "b", "scratch"], [28.0, 26.0, 25.0], {"m": [1, 0, np.nan]}, reference=("scratch",))
+    columns = judge_rankings(table, k=1).reference_columns()
+    assert columns["Accuracy"] == ["25.00"]
+    assert columns["Best checkpoint"] == ["28.00"]
+
+
+def test_k_that_tries_all_checkpoints_is_noted() -> None:
+    table = CheckpointScores(["a", "b", "c"], [0.8, 0.7, 0.6], {"m": [1, 0, 2]})
+    assert any("Recall@3 and Rel@3 say nothing" in text for text in judge_rankings(table).warnings)
+    assert not any("say nothing" in text for text in judge_rankings(table, k=2).warnings)

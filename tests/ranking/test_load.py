@@ -318,3 +318,57 @@ def test_a_folder_of_runs_is_read(tmp_path):
     found = load_checkpoint_scores(tmp_path / "runs")
     assert sorted(found.accuracy.tolist()) == [0.5, 0.6, 0.7]
     assert list(found.scores) == ["leep"]
+
+
+def test_errors_are_taken_from_one_and_losses_refused() -> None:
+    frame = pd.DataFrame(rows()).assign(error=lambda f: 1 - f["accuracy"]).drop(columns="accuracy")
+    found = load_checkpoint_scores(frame, columns={"accuracy": "error"})
+    np.testing.assert_allclose(found.accuracy, rows()["accuracy"])
+    assert "accuracy as 1 − 'error'" in found.notes
+    percent = frame.assign(**{"error (%)": 100 * frame["error"]}).drop(columns="error")
+    np.testing.assert_allclose(
+        load_checkpoint_scores(percent, columns={"accuracy": "error (%)"}).accuracy, rows()["accuracy"]
+    )
+    with pytest.raises(InputError, match="less is better"):
+        load_checkpoint_scores(frame, columns={"accuracy": "error"}, unit="score")
+    with pytest.raises(InputError, match="less is better"):
+        load_checkpoint_scores(frame.rename(columns={"error": "test_loss"}), columns={"accuracy": "test_loss"})
+
+
+def test_results_of_fine_tuning_are_no_scores() -> None:
+    more = {"test_error": [0.1] * 6, "train_accuracy": [0.9] * 6, "accuracy_std": [0.01] * 6, "rank": [1, 2, 3] * 2}
+    found = load_checkpoint_scores(rows() | more)
+    assert set(found.scores) == {"nleep", "logme", "parameters"}
+    assert list(load_checkpoint_scores(rows() | more, measures=["rank"]).scores) == ["rank"]
+
+
+def test_references_of_a_table_of_scores_are_kept() -> None:
+    told = rows()
+    scores = {k: told[k] for k in ("model", "dataset", "nleep")} | {"reference": ["no", "yes", "no"] * 2}
+    found = load_checkpoint_scores(scores, accuracies={k: told[k] for k in ("model", "dataset", "accuracy")})
+    assert found.reference == ("b",)
+
+
+def test_scores_of_one_group_are_not_those_of_another() -> None:
+    told = rows()
+    keys = {k: told[k] for k in ("model", "dataset")}
+    accuracies = {k: [*v, *v] for k, v in {**keys, "accuracy": told["accuracy"]}.items()}
+    accuracies["group"] = ["A"] * 6 + ["B"] * 6
+    one = load_checkpoint_scores({**keys, "nleep": told["nleep"], "group": ["A"] * 6}, accuracies=accuracies)
+    np.testing.assert_array_equal(one.scores["nleep"], [*told["nleep"], *[np.nan] * 6])
+    both = load_checkpoint_scores({**keys, "nleep": told["nleep"]}, accuracies=accuracies)
+    np.testing.assert_array_equal(both.scores["nleep"], told["nleep"] * 2)
+
+
+def test_tasks_in_two_units_are_refused() -> None:
+    told = rows()
+    mixed = [100 * v if task == "pets" else v for v, task in zip(told["accuracy"], told["dataset"], strict=True)]
+    with pytest.raises(InputError, match="no accuracy for 'cars' is above 1: give all tasks one unit"):
+        load_checkpoint_scores({**told, "accuracy": mixed}, unit="percent")
+
+
+def test_marks_of_references_are_true_or_false() -> None:
+    assert load_checkpoint_scores(rows() | {"reference": [1.0, 0.0, 0.0] * 2}).reference == ("a",)
+    assert load_checkpoint_scores(rows() | {"reference": ["Yes", "", "no"] * 2}).reference == ("a",)
+    with pytest.raises(InputError, match="reads 'x': use true or false"):
+        load_checkpoint_scores(rows() | {"reference": ["x", "", ""] * 2})

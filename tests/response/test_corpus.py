@@ -113,3 +113,49 @@ def test_invariance_on_real_images_as_the_docs_say() -> None:
         for other in ("mean accuracy", "augmented accuracy"):
             difference = judged.compare("gi-score", other).difference
             assert difference.low < 0 < difference.high
+
+
+ACCURACIES = {
+    "depth": [2, 2, 2, 4, 4, 4],
+    "train_accuracy": [0.99, 0.98, 0.97, 0.99, 0.98, 0.96],
+    "val_accuracy": [0.7, 0.6, 0.5, 0.4, 0.3, 0.2],
+    "test_accuracy": [0.9, 0.85, 0.8, 0.88, 0.8, 0.7],
+    "norm": [1.0, 1.5, 2.0, 1.2, 2.1, 3.0],
+}
+GAPS = np.array(ACCURACIES["train_accuracy"]) - ACCURACIES["test_accuracy"]
+
+
+def test_the_gap_goes_by_the_test_set_where_there_is_one() -> None:
+    np.testing.assert_allclose(load_corpus(ACCURACIES).gap, GAPS)
+    without = {k: v for k, v in ACCURACIES.items() if k != "test_accuracy"}
+    assert load_corpus(without).gap[0] == pytest.approx(0.29)
+
+
+def test_a_gap_of_the_other_sign_is_refused_where_accuracies_show_it() -> None:
+    with pytest.raises(InputError, match="test less training accuracy"):
+        load_corpus({**ACCURACIES, "gap": (-GAPS).round(2)})
+    np.testing.assert_allclose(load_corpus({**ACCURACIES, "gap": GAPS.round(2)}).gap, GAPS.round(2))
+
+
+def test_mostly_negative_gaps_are_warned_of() -> None:
+    table = {"depth": ACCURACIES["depth"], "gap": (-GAPS).tolist(), "norm": ACCURACIES["norm"]}
+    with pytest.warns(match="6 of 6 gaps are negative"):
+        judge_measures(load_corpus(table, orientation={"norm": 1}), permutations=0)
+
+
+def test_accuracies_in_two_units_are_refused() -> None:
+    table = {**ACCURACIES, "train_accuracy": [100 * v for v in ACCURACIES["train_accuracy"]]}
+    with pytest.raises(InputError, match="no value of 'test_accuracy' is above 1"):
+        load_corpus(table, unit="percent")
+
+
+def test_a_loss_on_test_data_is_no_measure_and_missing_settings_are_noted() -> None:
+    table = {**ACCURACIES, "depth": [2, 2, 2, 4, 4, None], "test_loss": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]}
+    found = load_corpus(table, hyperparameters=["depth"])
+    assert list(found.measures) == ["norm"]
+    assert "1 of 6 models have no 'depth', which counts as a value of its own" in found.notes
+
+
+def test_a_status_is_no_hyperparameter() -> None:
+    found = load_corpus({**ACCURACIES, "status": ["ok", "ok", "ok", "ok", "failed", "failed"]})
+    assert "status" not in found.hyperparameters

@@ -319,3 +319,14 @@ def test_curves_of_several_models_and_perturbations_are_read_as_one_table():
     assert shown.count("<tr>") == 5
     assert "85.0%" in shown  # the mean accuracy of net
     assert "net & noise" in curves.to_latex()
+
+
+def test_all_texts_of_a_curve_take_the_level() -> None:
+    curve = ResponseCurve.from_counts([0, 0.25, 0.5], [99, 95, 80], 100)
+    half = curve.gi_interval(0.5)
+    assert str(half) in curve.sentences(0.5)
+    found = curve.to_dict(0.5)
+    assert found["scores"]["gi"]["low"] == half.low
+    assert str(half) in found["summary"]
+    np.testing.assert_array_equal(curve.columns(0.5)["low"], curve.accuracy_interval(0.5)[0])
+    assert str(curve.gi_interval()) in curve.to_dict()["summary"]

@@ -356,3 +356,35 @@ def test_without_models_that_differ_in_one_axis_it_is_unknown() -> None:
         granulated_kendall(measure, gap, {}, orientation=3)
     with pytest.raises(InputError, match="measure has shape"):
         granulated_kendall(measure[:3], gap, {})
+
+
+def test_a_measure_that_predicts_the_opposite_is_not_called_the_best() -> None:
+    found = corpus(tasks=1)
+    wrong = judge_measures(replace(found, orientation={"good": -1}), ["good"], permutations=0)
+    assert wrong.row("good").cmi.high < 0
+    assert "None predicts in its declared direction. Highest is good" in wrong.sentences()
+    assert "Significantly opposite to the declared direction: good" in wrong.sentences()
+    right = judge_measures(found, ["good"], permutations=0).sentences()
+    assert "Best is good" in right
+    assert "opposite" not in right
+
+
+def test_without_a_direction_the_best_correlation_is_the_largest_in_size() -> None:
+    found = replace(corpus(tasks=1), orientation={})
+    judged = judge_measures(found, ["open", "poor"], permutations=0)
+    assert judged.row("open").kendall < -0.3 < abs(judged.row("poor").kendall) < 0.3
+    assert "By Kendall's τ" not in judged.sentences()
+    lines = judged.table(value="kendall").splitlines()
+    assert "**" in next(line for line in lines if "open" in line)
+    assert "**" not in next(line for line in lines if "poor" in line)
+
+
+def test_a_measure_that_a_task_lacks_is_named_and_keeps_its_direction() -> None:
+    found = corpus()
+    good = np.where(found.tasks == "task 1", np.nan, found.measures["good"])
+    found = replace(found, measures={**found.measures, "good": good})
+    with pytest.warns(CurvewiseWarning):
+        judged = judge_measures(found, ["good", "poor"], permutations=0)
+    assert "Without an average, as a task gives no score: good" in judged.sentences()
+    assert judged.row("good", "task 1").directed
+    assert "Without an average" not in judge_measures(corpus(), ["good"], permutations=0).sentences()

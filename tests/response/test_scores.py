@@ -162,3 +162,12 @@ def test_folding_needs_two_distances() -> None:
         gi_score([-10, 10], [0.9, 0.9])
     assert gi_score([-10, 10], [0.9, 0.9], signs="keep") == pytest.approx(0.1)
     assert gi_score([-10, 0, 10], [0.9, 0.9, 0.9]) == pytest.approx(0.1)
+
+
+def test_numbers_that_are_no_accuracies_are_refused_with_a_unit_that_is_accepted() -> None:
+    with pytest.raises(InputError, match="holds 99, which is no fraction from 0 to 1") as caught:
+        gi_score([0, 0.5], [99, 60])
+    assert "Pass unit='percent'" in str(caught.value)
+    assert "loss" not in str(caught.value)
+    with pytest.raises(InputError, match="holds -1, which is no percent"):
+        gi_score([0, 0.5], [-1, 60], unit="percent")

@@ -880,7 +880,8 @@ def show_judgement(page: Page, result: RankingJudgement, value: str, by_task: bo
         if pairs is not None and page.verbose:
             _show_pairs(page, result, pairs.rows, value)
         if result.references:
-            page.table("References, which are never ranked (%)", result.reference_columns(), None)
+            unit = " (%)" if result.in_percent else ""
+            page.table(f"References, which are never ranked{unit}", result.reference_columns(), None)
     elif result.references and not page.as_json:
         sys.stdout.write("\n" + result.reference_table(page.markup) + "\n")
     page.say(result.sentences())
@@ -938,7 +939,7 @@ def _show_pairs(page: Page, result: RankingJudgement, rows: Sequence[ComparisonR
         "adjusted": [pvalue_text(r.adjusted) for r in order],
     }
     what = "Differences" if len(order) == len(rows) else f"The {len(order)} clearest differences"
-    title = f"{what} of {_head(value)}, {result.groups[-1]} (p by Holm adjusted)"
+    title = f"{what} of {_head(value)}, {result.groups[-1]} (p adjusted by Holm for all pairs)"
     page.table(title, columns, None)
 
 

@@ -134,6 +134,14 @@ def judge_rankings(
         for p in pools.values()
         if p.uneven
     ]
+    for pool in pools.values():
+        known = (~np.isnan(pool.accuracy)).sum(axis=1)
+        for count in counts:
+            if whole := int(((known <= count) & (known > 1)).sum()):
+                notes.append(
+                    f"{pool.group}: {whole} of {format_count(len(known), 'task')} with {count} checkpoints or fewer, "
+                    f"all of which k = {count} tries: Recall@{count} and Rel@{count} say nothing of a measure there."
+                )
     for text in alarms:
         warnings.warn(text, CurvewiseWarning, stacklevel=2)
     return RankingJudgement(
@@ -428,17 +436,23 @@ class RankingJudgement(Result):
         ]
         return format_table(columns, format, digits, names=1)
 
+    @property
+    def in_percent(self) -> bool:
+        """True where accuracies are fractions, which tables show in per cent, and no other score."""
+        known = [v for r in self.references for v in (r.accuracy, r.best) if not math.isnan(v)]
+        return all(0 <= v <= 1 for v in known)
+
     def reference_table(self, format: str = "markdown", digits: int = 2) -> str:
-        """Write references beside the best checkpoint of each group and task, in per cent."""
+        """Write references beside the best checkpoint of each group and task, fractions in per cent."""
         return format_table(self.reference_columns(digits), format, digits, names=3)
 
     def reference_columns(self, digits: int = 2) -> dict[str, list[str]]:
         """Return the same table as columns of texts."""
-        rows = self.references
+        rows, scale = self.references, 100 if self.in_percent else 1
         columns = {name.capitalize(): [getattr(r, name) for r in rows] for name in ("group", "task", "reference")}
         for head, name in (("Accuracy", "accuracy"), ("Best checkpoint", "best")):
             values = [getattr(r, name) for r in rows]
-            columns[head] = ["–" if math.isnan(v) else f"{100 * v:.{digits}f}" for v in values]
+            columns[head] = ["–" if math.isnan(v) else f"{scale * v:.{digits}f}" for v in values]
         return {**columns, "Below": [f"{r.below} of {r.n}" for r in rows]}
 
     def comparisons(
@@ -491,17 +505,20 @@ class RankingJudgement(Result):
         if not known:
             return f"{where} None can be judged."
         best = max(known, key=lambda r: r.kendall.estimate)
-        text = f"{where} Best is {best.measure}{' (a baseline)' if best.baseline else ''}: Kendall "
+        first = "Best is" if best.kendall.estimate >= 0 else "None orders checkpoints as accuracies do; the highest is"
+        text = f"{where} {first} {best.measure}{' (a baseline)' if best.baseline else ''}: Kendall "
         text += f"{best.kendall}" + "".join(f", Rel@{k} {v:.3f}" for k, v in best.rel.items())
         others: dict[str, list[str]] = {}
         for value in self.values:
             found = {r.measure: r.value(value) for r in known if not math.isnan(r.value(value))}
-            first = max(found, key=lambda name: found[name], default=best.measure)
-            if found and found[first] > found.get(best.measure, -math.inf):
-                others.setdefault(first, []).append(metric_title(value))
+            top = max(found, key=lambda name: found[name], default=best.measure)
+            if found and found[top] > found.get(best.measure, -math.inf):
+                others.setdefault(top, []).append(metric_title(value))
         if others:
             said = "; ".join(f"{' and '.join(values)} {name}" for name, values in others.items())
             text += f". By other criteria the best is another: {said}"
+        if reverse := [r.measure for r in known if r.kendall.high < 0]:
+            text += f". Significantly in reverse: {', '.join(reverse)} (change the sign if less of it is better)"
         share, against = 1 - self.level, self.against_baseline
         if compared := [] if against is None else [r for r in against.rows if r.group == group]:
             better = [r.one for r in compared if r.adjusted <= share and r.difference.estimate > 0]
@@ -509,7 +526,8 @@ class RankingJudgement(Result):
             text += ", ".join(better) or "none"
         for r in self.references:
             if r.group == group and r.below:
-                text += f". {r.below} of {r.n} checkpoints lie below {r.reference} for {r.task}"
+                verb = "lies" if r.below == 1 else "lie"
+                text += f". {r.below} of {r.n} checkpoints {verb} below {r.reference} for {r.task}"
         return f"{text}."
 
 

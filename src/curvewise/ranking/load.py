@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import InputError
 from curvewise.ranking.measure import CheckpointFeatures
-from curvewise.ranking.scores import ONE_TASK, CheckpointScores
+from curvewise.ranking.scores import ONE_GROUP, ONE_TASK, CheckpointScores
 from curvewise.reading.arrays import map_npy, named_arrays, read_vector
 from curvewise.reading.files import as_path, large_files, read_table
 from curvewise.reading.roles import (
@@ -81,7 +81,15 @@ BASELINES = synonyms("""
     imagenet_top1 pretraining_accuracy best_source_accuracy""")
 _NEITHER = synonyms("""
     seed fold seconds time date index id run run_id reason error train_error loss train_loss n epoch epochs steps rate
-    lr learning_rate batch batch_size weight_decay""")
+    lr learning_rate batch batch_size weight_decay rank""")
+# What fine-tuning gave beside its accuracy: no score from before.
+_AFTERWARDS = synonyms("""
+    test_error val_error validation_error error_rate test_error_rate top_1_error top1_error test_loss val_loss
+    validation_loss final_loss train_accuracy train_acc training_accuracy val_accuracy val_acc validation_accuracy
+    accuracy_std acc_std test_accuracy_std test_acc_std accuracy_stderr accuracy_sem accuracy_se accuracy_low
+    accuracy_high std sd sem stderr""")
+_YES, _NO = ("true", "1", "1.0", "yes"), ("false", "0", "0.0", "no", "", "nan", "none")
+_ERRORS, _LOSSES = {"error", "errors", "err"}, {"loss", "losses", "perplexity"}
 _COST = "gflops"
 
 
@@ -187,11 +195,14 @@ def load_checkpoint_scores(
                 truth = replace(truth, notes=(*truth.notes, *other.notes))
             found = _joined(found, truth, table.source)
     # Fractions read as percentages are all below 1%, which no fine-tuned checkpoint is.
-    if unit == "percent" and 0 < np.nanmax(found.accuracy, initial=0.0) <= 0.01:
-        raise InputError(
-            f"{arg('unit', 'percent')}, and no accuracy is above 1: pass {arg('unit', 'fraction')} if that is what "
-            "they are."
-        )
+    tops = {name: np.nanmax(part.accuracy, initial=0.0) for name, part in found.by_task().items()}
+    if unit == "percent" and (small := [name for name, top in tops.items() if 0 < top <= 0.01]):
+        if len(small) == len(tops):
+            remedy = f"pass {arg('unit', 'fraction')} if that is what they are."
+        else:
+            remedy = "give all tasks one unit."
+        place = "" if len(small) == len(tops) else f" for {list_names(small, 3)}"
+        raise InputError(f"{arg('unit', 'percent')}, and no accuracy{place} is above 1: {remedy}")
     return _finished(replace(found, notes=(*found.notes, *table.notes)), reference, baselines)
 
 
@@ -324,7 +335,7 @@ def _costs(name: str) -> str | None:
 
 def _is_score(name: str, table: Table) -> bool:
     cells = table.columns[name]
-    if normal(name) in _NEITHER or is_status(name, cells) or all(map(is_missing, cells)):
+    if normal(name) in _NEITHER | _AFTERWARDS or is_status(name, cells) or all(map(is_missing, cells)):
         return False
     if isinstance(cells, np.ndarray) and cells.dtype.kind == "b":
         return False
@@ -348,18 +359,35 @@ def _from_rows(
         )
     truth = np.full(len(table), np.nan)
     if "accuracy" in one and not separate:
-        truth = fractions(table, one["accuracy"], named_unit(unit, [one["accuracy"]]))
+        truth = _accuracies(table, one["accuracy"], unit)
     found = _gather(table, roles, truth, repeats)
     shown = [role for role in ("checkpoint", "task", "group", "accuracy") if not (separate and role == "accuracy")]
     notes = [
         ColumnRoles({role: one.of(role) for role in shown}, roles.left_out).note(),
         f"scores: {list_names(found.scores) or 'none'}",
     ]
+    if not separate and set(normal(one["accuracy"]).split("_")) & _ERRORS:
+        notes.append(f"accuracy as 1 − {one['accuracy']!r}")
     references: list[str] = []
     if "reference" in one:
-        marks = [word.lower() in ("true", "1", "yes") for word in names_in(table, one["reference"])]
+        words = [word.strip().lower() for word in names_in(table, one["reference"])]
+        if odd := next((w for w in words if w not in _YES and w not in _NO), None):
+            raise InputError(f"{table.where(one['reference'])} reads {odd!r}: use true or false.")
+        marks = [word in _YES for word in words]
         references = [k for k, mark in zip(names_in(table, one["checkpoint"]), marks, strict=True) if mark]
     return replace(found, reference=tuple(dict.fromkeys(references)), notes=(*notes, *found.notes))
+
+
+def _accuracies(table: Table, name: str, unit: str | None) -> FloatArray:
+    """Read a column of accuracies; one that is called an error is taken from 1, one of losses is refused."""
+    words = set(normal(name).split("_"))
+    values = fractions(table, name, named_unit(unit, [name]))
+    if words & _LOSSES or (words & _ERRORS and unit == "score"):
+        raise InputError(
+            f"{table.where(name)} is called so that less is better, and the best checkpoint has the highest accuracy: "
+            "give accuracies, or rename a column of which more is better."
+        )
+    return 1 - values if words & _ERRORS else values
 
 
 def _from_matrix(table: Table, told: ColumnMap, unit: str | None) -> CheckpointScores:
@@ -511,7 +539,8 @@ def _joined(scores: CheckpointScores, truth: CheckpointScores, source: str) -> C
     """Put scores of the same checkpoint and task (and group) beside the accuracies of another table."""
     # Sizes and source accuracies are the same for every task, and often stand in a table without tasks.
     any_task = scores.task_names == (ONE_TASK,) and truth.task_names != (ONE_TASK,)
-    any_group = len(scores.group_names) == 1
+    # Groups of one table alone say nothing; a group that both name must be the same.
+    any_group = len(scores.group_names) == 1 and (ONE_GROUP,) in (scores.group_names, truth.group_names)
 
     def keys(of: CheckpointScores) -> list[tuple[str, ...]]:
         tasks = [""] * len(of) if any_task else of.tasks.tolist()
@@ -541,6 +570,7 @@ def _joined(scores: CheckpointScores, truth: CheckpointScores, source: str) -> C
         truth,
         scores={**truth.scores, **{k: taken(v) for k, v in scores.scores.items()}},
         gflops={**truth.gflops, **{k: taken(v) for k, v in scores.gflops.items()}},
+        reference=(*truth.reference, *(name for name in scores.reference if name in truth.checkpoints)),
         notes=(*truth.notes, *scores.notes, *notes),
     )
 

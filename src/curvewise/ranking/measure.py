@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.text import either
 from curvewise.types.predictions import check_labelled
 from curvewise.types.units import FloatArray
 
@@ -303,8 +304,11 @@ def _kind(found: NDArray[Any], argument: str, allowed: tuple[str, ...], classes:
     # Whole numbers in floating point, such as a column of a CSV with gaps: never guess between the two.
     if "numbers" in allowed:
         raise InputError(
-            f"holds whole numbers in floating point, which could be classes or numbers: "
-            f"give {argument}.astype(int) for classes, or {argument}[:, None] for regression.",
+            "holds whole numbers in floating point, which could be classes or numbers: give "
+            + either(
+                f"{argument}.astype(int) for classes, or {argument}[:, None] for regression.",
+                "integers, with no decimal point, for classes, or an .npy file of shape (examples, 1) for regression.",
+            ),
             argument=argument,
         )
     return "classes"

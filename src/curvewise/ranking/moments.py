@@ -101,6 +101,11 @@ def logme(features: ArrayLike, labels: ArrayLike) -> float:
             f"LogME of {n} examples with {d} features may be inflated, as so many weights explain any labels: give "
             "more examples than features, or reduce the features first, or rank by 'nleep' or 'h-score'."
         )
+    if (x == x[0]).all() and x[0].any():
+        warn(
+            "the features are the same for all examples: LogME is that of an intercept, which other checkpoints lack, "
+            "and says nothing of the labels."
+        )
     spectrum, explained, rest = _project(x, columns)
     squares = explained.sum(axis=1) + rest
     if len(spectrum) < n:

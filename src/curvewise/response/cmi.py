@@ -31,7 +31,7 @@ from curvewise.response.cells import (
     value_codes,
 )
 from curvewise.response.load import as_columns
-from curvewise.text import arg, format_number
+from curvewise.text import arg, format_count, format_number, format_pvalue
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray, as_floats
 
@@ -187,7 +187,7 @@ class ConditionalInformation(Result):
         if not math.isnan(self.pvalue):
             text += (
                 f". With the gap dealt anew beyond the {self.null} of the hyperparameters it is "
-                f"{format_number(self.null_mean)} on average, and as high with p = {self.pvalue:.2g}"
+                f"{format_number(self.null_mean)} on average, and as high with {format_pvalue(self.pvalue)}"
             )
         return text + "."
 
@@ -352,8 +352,8 @@ class ConditioningSets:
         if size == self.wanted:
             return []
         return [
-            f"With {self.wanted} hyperparameters held at a time no cell has pairs whose gaps differ in sign: "
-            f"{size or 'none'} is held instead."
+            f"With {format_count(self.wanted, 'hyperparameter')} held at a time no cell has pairs whose gaps differ in "
+            f"sign: {size or 'none'} is held instead."
         ]
 
 

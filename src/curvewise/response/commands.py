@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 
 OPTIONS = {
     "architecture": "factory",
+    "corpus": "",
     **{f"columns.{role}": role for role in ("gap", "task", "train_accuracy")},
     **dict.fromkeys(("data.name", "data.path", "data.hf", "data.function"), "data"),
     "data.*": "data-option",
@@ -382,7 +383,7 @@ def measure(
         )
     met = show_responses(page, curves, level, fail_if)
     if save is not None:
-        save_curves(save, curves)
+        save_curves(save, curves, level)
     if sheet is not None:
         shown = () if asked is None or isinstance(asked, str) else asked
         for change in several:
@@ -913,7 +914,7 @@ def show_judgement(page: Page, result: MeasureJudgement, mode: str) -> None:
 
 def ordered(result: MeasureJudgement, value: str) -> list[str]:
     """Sort the names of the measures, the best first."""
-    scores = {name: result.row(name).value(value) for name in result.measures}
+    scores = {name: result.row(name).strength(value) for name in result.measures}
     # No score is above 1, so that 2 puts measures without one last.
     return sorted(scores, key=lambda name: -scores[name] if scores[name] == scores[name] else 2.0)
 
@@ -939,20 +940,19 @@ def _shown(value: str, scores: Iterable[float], digits: int = 2) -> list[str]:
 
 def show_curve(page: Page, curve: ResponseCurve, level: float) -> None:
     """Print one curve and its scores."""
-    page.document = curve.to_dict()
-    limits = dict(zip(("low", "high"), curve.accuracy_interval(level), strict=True))
-    page.table(curve.table_note(level), readable_columns({**curve.columns(), **limits}, "fraction"), None)
+    page.document = curve.to_dict(level)
+    page.table(curve.table_note(level), readable_columns(curve.columns(level), "fraction"), None)
     scores = curve.scores(level)
     if page.verbose or page.markup:
         rows = {"score": [SCORES[key] for key in scores], "estimate": _cells(scores.items())}
         page.table(f"Scores ({level:.0%} intervals)", rows, None)
-    page.say(curve.sentences())
+    page.say(curve.sentences(level))
     warn_each(curve.all_warnings)
 
 
 def show_curves(page: Page, curves: Mapping[str, ResponseCurve], level: float) -> None:
     """Print the scores of several models, the lowest Gi first."""
-    page.document = {"type": "Responses", "curves": {name: curve.to_dict() for name, curve in curves.items()}}
+    page.document = {"type": "Responses", "curves": {name: curve.to_dict(level) for name, curve in curves.items()}}
     order = sorted(curves, key=lambda name: curves[name].gi)
     scores = {name: curves[name].scores(level) for name in order}
     columns: dict[str, list[Any]] = {
@@ -988,7 +988,7 @@ def show_pairs(page: Page, found: Sequence[ResponseComparison], level: float) ->
     page.table(f"{title} ({level:.0%} intervals)", columns, None)
 
 
-def save_curves(path: Path, curves: Mapping[str, Mapping[str, ResponseCurve]]) -> None:
+def save_curves(path: Path, curves: Mapping[str, Mapping[str, ResponseCurve]], level: float) -> None:
     """Write a row for each perturbation, model and magnitude."""
     from curvewise.tables import csv_cell
 
@@ -999,7 +999,7 @@ def save_curves(path: Path, curves: Mapping[str, Mapping[str, ResponseCurve]]) -
         rows.writerow([*head, *every[0][1].columns()])
         for name, curve in every:
             about = (name, curve.perturbation, curve.layer)
-            table = (column.tolist() for column in curve.columns().values())
+            table = (column.tolist() for column in curve.columns(level).values())
             rows.writerows(map(csv_cell, (*about, *row)) for row in zip(*table, strict=True))
     note(f"curves written to {path}")
 

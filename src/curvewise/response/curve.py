@@ -216,9 +216,9 @@ class ResponseCurve(Result):
             "clean_accuracy": self.clean_interval(level),
         }
 
-    def columns(self) -> dict[str, Any]:
+    def columns(self, level: float = 0.95) -> dict[str, Any]:
         """Return a row for each magnitude."""
-        low, high = self.accuracy_interval()
+        low, high = self.accuracy_interval(level)
         return {
             "magnitude": self.magnitude,
             "correct": self.correct,
@@ -228,11 +228,12 @@ class ResponseCurve(Result):
             "high": high,
         }
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return all but the single answers, ready for JSON."""
         found = super().to_dict()
         del found["hits"], found["partners"]
-        return found | {"scores": plain(self.scores()), "accuracy": plain(self.accuracy)}
+        found["summary"] = found["summary"].replace(self.sentences(), self.sentences(level))
+        return found | {"scores": plain(self.scores(level)), "accuracy": plain(self.accuracy)}
 
     def readable(self) -> Mapping[str, Sequence[Any]]:
         """Return a row for each magnitude, with the accuracy and its interval."""
@@ -242,9 +243,9 @@ class ResponseCurve(Result):
         """Name the perturbation, where it is applied, and the level of the intervals."""
         return f"Accuracy under {self.perturbation} at {self.where} ({level:.0%} intervals)"
 
-    def sentences(self) -> str:
+    def sentences(self, level: float = 0.95) -> str:
         """Describe the result in a few sentences."""
-        gi, pal = self.gi_interval(), self.pal_interval()
+        gi, pal = self.gi_interval(level), self.pal_interval(level)
         first, last = self.magnitude[0], self.magnitude[-1]
         clean = self.clean_accuracy
         known = "" if math.isnan(clean) else f"{clean:.1%} clean and "

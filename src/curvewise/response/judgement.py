@@ -26,7 +26,7 @@ from curvewise.response.cmi import (
 from curvewise.response.load import ModelCorpus, as_columns
 from curvewise.stats.correlation import kendall, pearson, spearman
 from curvewise.tables import format_table, mark_best
-from curvewise.text import arg, format_interval
+from curvewise.text import arg, either, format_interval, format_pvalue
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray, as_floats
 
@@ -117,7 +117,8 @@ def judge_measures(
         if name not in corpus.measures:
             raise InputError(f"holds {name!r}, which is none of {list(corpus.measures)[:20]!r}.", argument="measures")
     if not chosen:
-        raise InputError("has no measures: add some with corpus.with_measures({…}).", argument="corpus")
+        remedy = either("add some with corpus.with_measures({…})", "name their columns with --measure")
+        raise InputError(f"has no measures: {remedy}.", argument="corpus")
     corpus, notes = well_trained(corpus, least_train_accuracy)
     generator = np.random.default_rng(rng)
     rows: list[MeasureScores] = []
@@ -190,6 +191,10 @@ class MeasureScores:
     def value(self, name: str) -> float:
         """Return one of the scores as a number."""
         return self.cmi.estimate if name == "cmi" else float(getattr(self, name))
+
+    def strength(self, name: str) -> float:
+        """Return the same as it is ordered by: either sign is as good for a measure without an orientation."""
+        return self.value(name) if self.directed or name in HUNDREDFOLD else abs(self.value(name))
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,13 +322,18 @@ class MeasureJudgement(Result):
             return text + " None has a score."
         best = max(known, key=lambda r: r.cmi.estimate)
         cmi = format_interval([100 * v for v in best.cmi])
-        text += f" Best{' on average' if tasks else ''} is {best.measure}: CMI × 100 of {cmi}"
+        least = "Best" if best.cmi.estimate >= 0 else "None predicts in its declared direction. Highest"
+        text += f" {least}{' on average' if tasks else ''} is {best.measure}: CMI × 100 of {cmi}"
         if not math.isnan(best.pvalue):
-            text += f", {100 * best.null_mean:.1f} by hyperparameters alone (p = {best.pvalue:.2g})"
+            text += f", {100 * best.null_mean:.1f} by hyperparameters alone ({format_pvalue(best.pvalue)})"
             better = sum(r.pvalue <= 1 - self.level for r in known)
             text += f". {better} of {len(known)} predict significantly better than hyperparameters alone, each at"
             text += f" {1 - self.level:.2g}"
-        ranked = {r.measure: r.kendall for r in rows if not math.isnan(r.kendall)}
+        if tasks and (lost := [r.measure for r in rows if math.isnan(r.cmi.estimate)]):
+            text += f". Without an average, as a task gives no score: {', '.join(lost)}"
+        if opposite := [r.measure for r in known if r.directed and r.cmi.high < 0]:
+            text += f". Significantly opposite to the declared direction: {', '.join(opposite)}"
+        ranked = {r.measure: r.strength("kendall") for r in rows if not math.isnan(r.kendall)}
         first = max(ranked, key=lambda name: ranked[name], default=best.measure)
         if first != best.measure and ranked[first] > ranked.get(best.measure, -math.inf):
             text += f". By Kendall's τ {first} is the best"
@@ -367,7 +377,7 @@ class MeasureComparison(Result):
 
     def sentences(self) -> str:
         """Describe the result in one sentence."""
-        return f"CMI of {self.one} less that of {self.two}: {self.difference} (p = {self.pvalue:.2g})."
+        return f"CMI of {self.one} less that of {self.two}: {self.difference} ({format_pvalue(self.pvalue)})."
 
 
 def tabulate_judgements(
@@ -414,17 +424,16 @@ def _write_sections(
     columns: dict[str, Sequence[Any]] = {"measure": labels}
     for task in tasks:
         cells: list[Any] = []
-        scores = [
-            [factor * j.row(name, task).value(value) if task in j.shown_tasks else math.nan for name in names]
-            for _, j, names in sections
-        ]
-        best = max((score for part in scores for score in part if score == score), default=math.nan)
-        for (_, judgement, _), part in zip(sections, scores, strict=True):
+        rows = [[j.row(name, task) if task in j.shown_tasks else None for name in names] for _, j, names in sections]
+        scores = [[math.nan if r is None else factor * r.value(value) for r in part] for part in rows]
+        strengths = [[math.nan if r is None else factor * r.strength(value) for r in part] for part in rows]
+        best = max((score for part in strengths for score in part if score == score), default=math.nan)
+        for (_, judgement, _), part, strong in zip(sections, scores, strengths, strict=True):
             count = judgement.counts.get(task)
             cells.append("" if count is None else f"n = {count}")
-            for cell, score in zip(mark_best(part, digits), part, strict=True):
+            for cell, mark, score in zip(mark_best(part, digits), mark_best(strong, digits), strong, strict=True):
                 # The only measure of a section is its best, too.
-                bold = cell.bold or (len(part) == 1 and score == score)
+                bold = mark.bold or (len(part) == 1 and score == score)
                 cells.append(cell._replace(bold=bold, signs="*" if overall and score == best else ""))
         columns[task if task != "measure" else "measure "] = cells
     return format_table(columns, format, digits, names=1)
@@ -519,6 +528,12 @@ class _TaskJudge:
     def run(self, names: Sequence[str]) -> None:
         """Judge every measure."""
         lost = ~np.isfinite(self.corpus.gap)
+        if 2 * int((self.corpus.gap < 0).sum()) > int((~lost).sum()):
+            self._warn(
+                f"{int((self.corpus.gap < 0).sum())} of {int((~lost).sum())} gaps are negative: a gap is training less "
+                "test accuracy. If these are test less training accuracy, change their sign; directions of measures "
+                "are inverted otherwise."
+            )
         if lost.any():
             self._warn(f"{self._models(lost)} have no gap and are left out.")
         # Measures that failed for the same models share cells, shuffled gaps and most of the time.
@@ -541,8 +556,9 @@ class _TaskJudge:
         if count < 2:
             self._warn(f"{count} model(s) with {names[0]!r}: it takes two to compare.")
             nan = math.nan
-            unknown = Interval(nan, nan, nan, self.level), nan, nan, "nothing", False, nan, nan, nan, nan, nan
-            self.rows |= {name: MeasureScores(name, self.task, count, *unknown) for name in names}
+            for name in names:
+                unknown = Interval(nan, nan, nan, self.level), nan, nan, "nothing", name in self.corpus.orientation
+                self.rows[name] = MeasureScores(name, self.task, count, *unknown, nan, nan, nan, nan, nan)
             return
         part = self.corpus.select(whole)
         varied = VariedHyperparameters.of(part.hyperparameters)

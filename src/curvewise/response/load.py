@@ -41,16 +41,20 @@ _NAMES = {
     "task": "task task_name",
     "gap": "gap generalization_gap generalisation_gap gen_gap",
     "train_accuracy": "train_accuracy train_acc training_accuracy training_acc accuracy_train acc_train",
-    "test_accuracy": "test_accuracy test_acc accuracy_test acc_test val_accuracy val_acc accuracy acc",
+    "test_accuracy": "test_accuracy test_acc accuracy_test acc_test | val_accuracy val_acc | accuracy acc",
     "train_error": "train_error train_err training_error error_train",
-    "test_error": "test_error test_err error_test val_error error err",
+    "test_error": "test_error test_err error_test | val_error | error err",
 }
+# "|" parts names that count only where no column has one before it: a gap goes by the test set where there is one.
 _FIRST = ("model", "test_accuracy", "test_error")  # of several columns with such a name the first counts
 ROLES = tuple(
-    Role(role, (synonyms(names),), percent=True, first=role in _FIRST, needed=role == "gap")
+    Role(role, tuple(map(synonyms, names.split("|"))), percent=True, first=role in _FIRST, needed=role == "gap")
     for role, names in _NAMES.items()
 )
-_NEITHER = synonyms("seed fold seconds time date epoch epochs index learner n")
+# A loss on test data is no measure: it is what measures should predict.
+_NEITHER = synonyms("""
+    seed fold seconds time date epoch epochs index learner n test_loss val_loss validation_loss loss_test
+    status run_status""")
 _SETTING = re.compile(r"(hp|hparam|hparams|hyperparameter|hyperparameters|param|params)[._:/]+.+")
 _MEASURE = re.compile(r"(measure|measures|prediction|predictions)[._:/]+.+")
 RESERVED = ("model", "task", "gap", "train_accuracy")
@@ -308,6 +312,9 @@ def _from_table(
     for name, column in values.items():
         if lost := int((~np.isfinite(column)).sum()):
             notes.append(f"{lost} of {len(table)} models have no {brief(name)}")
+    for name in roles.hyperparameters:
+        if lost := sum(map(is_missing, table.columns[name])):
+            notes.append(f"{lost} of {len(table)} models have no {brief(name)}, which counts as a value of its own")
     return ModelCorpus(
         models=names,
         hyperparameters={k: label_array(table.columns[k]) for k in roles.hyperparameters},
@@ -325,13 +332,23 @@ def _gap(table: Table, roles: ColumnRoles, unit: str | None) -> tuple[FloatArray
 
     def read(role: str) -> FloatArray | None:
         name = roles.get(role)
-        return None if name is None else fractions(table, name, named_unit(unit, [name]), low=-1.0)
+        if name is None:
+            return None
+        values = fractions(table, name, named_unit(unit, [name]), low=-1.0)
+        # No network has an accuracy below 1%: this column holds fractions, and the gap would mix two units.
+        if unit == "percent" and role.endswith("accuracy") and 0 < np.nanmax(values, initial=0.0) <= 0.01:
+            raise InputError(
+                f"{arg('unit', 'percent')}, and no value of {brief(name)} is above 1: give all columns of "
+                f"{table.source} one unit."
+            )
+        return values
 
     train, error = read("train_accuracy"), read("train_error")
     if train is None and error is not None:
         train = 1 - error
     known, test, test_error = read("gap"), read("test_accuracy"), read("test_error")
     if known is not None:
+        _check_sign(known, train, test if test is not None or test_error is None else 1 - test_error, table, roles)
         return known, train, f"gap from {roles['gap']!r}"
     if train is not None and test is not None:
         return train - test, train, f"gap as training accuracy − {roles['test_accuracy']!r}"
@@ -341,6 +358,22 @@ def _gap(table: Table, roles: ColumnRoles, unit: str | None) -> tuple[FloatArray
         f"{table.source} has no gap: name its column with {ask('gap')}, or give columns of training and test accuracy "
         f"(train_accuracy, test_accuracy) or error. It has {list_names(table.columns)}."
     )
+
+
+def _check_sign(
+    gap: FloatArray, train: FloatArray | None, test: FloatArray | None, table: Table, roles: ColumnRoles
+) -> None:
+    """Raise where a column of gaps is test less training accuracy by the table's own accuracies."""
+    if train is None or test is None:
+        return
+    known = np.isfinite(gap) & np.isfinite(train - test)
+    found, own = gap[known], (train - test)[known]
+    # Rounded gaps: nearer to minus the difference than to the difference, on average over models.
+    if len(own) and np.abs(own).max() > 0 and np.abs(found + own).mean() < 0.1 * np.abs(found - own).mean():
+        raise InputError(
+            f"{table.where(roles['gap'])} is test less training accuracy, by the accuracies of the table: a gap is "
+            "training less test accuracy. Change its sign, or remove the column; the gap is then computed."
+        )
 
 
 def _models(table: Table, roles: ColumnRoles) -> tuple[tuple[str, ...], list[str]]:

@@ -298,8 +298,13 @@ def _trapezoid(places: FloatArray, share: float, name: str, signs: str) -> Float
 def _accuracies(accuracy: ArrayLike, unit: str) -> FloatArray:
     if unit not in ("fraction", "percent"):
         raise InputError("accuracies are 'fraction' or 'percent'.", argument="unit", value=unit)
-    found = Unit(unit)
-    return found.errors(accuracy, "accuracy") / found.top
+    found, values = Unit(unit), as_floats(accuracy, "accuracy")
+    if values.size and np.isfinite(values).all() and (values.min() < 0 or values.max() > found.top):
+        worst = values.min() if values.min() < 0 else values.max()
+        percent = unit == "fraction" and values.min() >= 0 and values.max() <= 100
+        remedy = f" Pass {arg('unit', 'percent')} if these are percentages." if percent else ""
+        raise InputError(f"holds {worst:g}, which is no {unit} from 0 to {found.top:g}.{remedy}", argument="accuracy")
+    return found.errors(values, "accuracy") / found.top
 
 
 def _clean(relative_to: float, unit: str) -> float:

@@ -71,6 +71,8 @@ class _ScoreTable:
     low: FloatArray
     high: FloatArray
     null: FloatArray
+    # Decides which is the best: the size of a correlation where a measure has no declared direction.
+    strength: FloatArray
 
     @property
     def several(self) -> int:
@@ -143,11 +145,12 @@ def _table(result: MeasureJudgement, score: str, most: int | None) -> _ScoreTabl
     estimate = scale * np.array([[r.value(score) for r in row] for row in rows])
     ends = [[(r.cmi.low, r.cmi.high, r.null_mean) for r in row] for row in rows]
     spans = scale * np.array(ends) if score == "cmi" else np.full((*estimate.shape, 3), np.nan)
-    last = np.where(np.isnan(estimate[:, -1]), -np.inf, estimate[:, -1])
+    strength = np.array([[r.strength(score) for r in row] for row in rows])
+    last = np.where(np.isnan(strength[:, -1]), -np.inf, strength[:, -1])
     order = np.argsort(-last, kind="stable")[:most]
     low, high, null = np.moveaxis(spans[order], -1, 0)
     measures = [result.measures[i] for i in order]
-    return _ScoreTable(measures, list(tasks), estimate[order], low, high, null)
+    return _ScoreTable(measures, list(tasks), estimate[order], low, high, null, strength[order])
 
 
 def _dots(ax: Axes, table: _ScoreTable, names: Sequence[str], score: str) -> list[tuple[Any, str]]:
@@ -201,7 +204,7 @@ def _heat(ax: Axes, table: _ScoreTable, names: Sequence[str], score: str) -> lis
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
     ax.imshow(np.ma.masked_invalid(values), cmap="cividis", vmin=low, vmax=high, aspect="auto", gid=CELL)
     # Cells with the highest value of their column; none where none is known.
-    best = values >= np.where(np.isnan(values), -np.inf, values).max(axis=0) - 1e-9
+    best = table.strength >= np.where(np.isnan(values), -np.inf, table.strength).max(axis=0) - 1e-9
     small = is_narrow(ax) or values.shape[1] > 8
     for i, j in np.ndindex(*values.shape):
         # Dark text on bright cells, bright text on dark ones.
