@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -187,3 +190,14 @@ def test_tables_for_papers_name_their_intervals(call, errors, markup):
 def test_the_example_of_fit_extrapolates_by_the_form_for_it(call):
     text = words(call("learning", "fit", "--help").out)
     assert "--form auto --predict 3000,6000" in text
+
+
+def test_the_budget_of_a_score_is_headed_score(call: Any, tmp_path: Path) -> None:
+    table = tmp_path / "rewards.csv"
+    table.write_text(
+        "n,reward\n" + "".join(f"{n},{30 - 20 * n**-0.5 + 0.01 * (n % 3)}\n" for n in (100, 200, 400, 800))
+    )
+    done = call("learning", "fit", table, "--unit", "score", "--value-column", "reward", "--cost-per-sample", "0.5")
+    heading = next(line for line in done.out.splitlines() if "gain per cost" in line)
+    assert "score" in heading
+    assert "error" not in heading

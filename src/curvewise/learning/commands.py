@@ -760,6 +760,7 @@ def _show_budget(page: Page, curves: LearningCurves, level: float, sizes: Sequen
     page.document["budget"] = records
     shown = [{k: r[k] for k in r if k not in ("low", "high")} for r in records]
     columns = readable_columns({k: [r[k] for r in shown] for k in shown[0]}, next(iter(curves)).unit.name)
+    columns = {_word(next(iter(curves))) if k == "error" else k: v for k, v in columns.items()}
     columns["cost"] = [shown_as(r["cost"], ",.2f") for r in records]
     columns["gain per cost"] = [shown_as(r["gain_per_cost"], ".3g") for r in records]
     page.table(f"Cost and gain of more data, at {price:g} per training example", columns, None)

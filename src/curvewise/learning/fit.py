@@ -440,17 +440,28 @@ class LearningCurves(Result):
 
 
 def _read_frame(frame: Any, by: str, unit: str | None, higher_is_better: bool) -> Measurements | None:
-    """Read a file, or a table that lacks one of the columns expected; None for what needs no reading."""
+    """Read a file, or a table with other columns than those expected; None for what needs no reading."""
     if isinstance(frame, Measurements) or _is_pairs(frame):
         return None
     names = [] if isinstance(frame, str | PathLike) else _names_of(frame)
-    if by in names and "n" in names and ("error" in names or "score" in names):
+    # Any further column may say that rows are no runs of one curve: a split, a metric, an epoch, a run given twice.
+    # Scores of which nobody says that higher is better are read by their name.
+    value = "score" if higher_is_better and "error" not in names else "error"
+    if {by, "n", value} <= set(names) <= {by, "n", value, "runs", "variance", "status"}:
         return None
-    from curvewise.learning.load import load_measurements  # here, because a fit of arrays reads no file
+    # here, because a fit of arrays reads no file
+    from curvewise.learning.load import load_measurements, measurements_of
+    from curvewise.reading.files import read_table
 
-    columns = None if by == "learner" else {"learner": by}
+    columns: dict[str, str | None] = {} if by == "learner" else {"learner": by}
+    if "error" in names and "n" in names:
+        columns |= {"n": "n", "value": "error"}
+    higher = higher_is_better or None
     try:
-        return load_measurements(frame, unit=unit, higher_is_better=higher_is_better or None, columns=columns)
+        if "status" in names and set(np.asarray(frame["status"]).tolist()) == {"done", "failed"}:
+            # A frame of measurements of a store: failed runs stay, to be counted.
+            return measurements_of(read_table(frame), {**columns, "status": None}, unit, higher, keep_failed=True)
+        return load_measurements(frame, unit=unit, higher_is_better=higher, columns=columns or None)
     except InputError as error:
         error.add_note("columns=…, wide=… and the like are options of cw.load_measurements: read it with that first.")
         raise
