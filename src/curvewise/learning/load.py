@@ -33,6 +33,7 @@ from curvewise.reading.roles import (
     ask,
     ask_percent,
     check_direction,
+    check_percent,
     decide_unit,
     direction,
     find_roles,
@@ -283,6 +284,7 @@ def measurements_of(
         called = table.where(value_names[0]) if metric is None else f"the metric {brief(metric)} in {table.source}"
         check_direction([*value_names, *([metric] if metric else [])], called, unit, higher_is_better)
     chosen = decide_unit(unit, higher_is_better, value_names, metric)
+    check_percent(unit, chosen, readings.value, f"{list_names(readings.measured, 3)} in {table.source}")
     known = np.isfinite(readings.value) if keep_failed else np.ones(len(readings.value), dtype=np.bool_)
     errors = np.full(len(known), np.nan)
     errors[known] = chosen.errors(readings.value[known], f"{list_names(readings.measured, 3)} in {table.source}")

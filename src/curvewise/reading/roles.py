@@ -582,6 +582,16 @@ def named_unit(unit: str | None, columns: Sequence[str]) -> str:
     return unit or ("percent" if percent else "fraction")
 
 
+def check_percent(unit: str | None, chosen: Unit, values: FloatArray, called: str) -> None:
+    """Raise where only a name says percent, of accuracies that are all 1 or less: they may be fractions."""
+    known = values[np.isfinite(values)]
+    if unit is None and chosen.name == "percent" and chosen.higher_is_better and len(known) and known.max() <= 1:
+        raise InputError(
+            f"{called} says percent, and no value is above 1. If these are fractions, take the percent out of the "
+            f"name; if they are percentages, pass {arg('unit', 'percent')}."
+        )
+
+
 def ask_percent(unit: str | None, columns: Sequence[str], what: str, source: str) -> None:
     """Raise where columns are called by learners or the like and one of them has a % in it."""
     found = [name for name in columns if says_percent(name)]
