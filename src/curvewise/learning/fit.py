@@ -26,6 +26,7 @@ from curvewise.learning.curve import (
     is_below,
     not_followed,
     note_on_estimates,
+    quantity,
     readable_estimates,
     refit_simulated,
 )
@@ -666,10 +667,12 @@ def _power_curve(
     free, terms = FORMS[common["form"]]
     parameters = terms + int(free and constants.gamma is None)
     x = points.n**gamma
-    found = diagnose(points, alpha + eta * x + delta * x * x, constants, gamma=gamma, parameters=parameters)
+    found = diagnose(
+        points, alpha + eta * x + delta * x * x, constants, gamma=gamma, parameters=parameters, unit=common["unit"]
+    )
     found += _misread(common["unit"], points.mean)
     if is_below(alpha, bounds(common["unit"], points.mean)[0]):
-        found.append(not_followed("negative", float(points.n[-1])))
+        found.append(not_followed("negative", float(points.n[-1]), common["unit"]))
     if chance is not None:
         found += near_chance(points, chance)
     return LearningCurve(
@@ -695,7 +698,7 @@ def _ensemble_curve(common: dict[str, Any], chance: float | None) -> EnsembleCur
     # Any other form names the one member of the ensemble that is fitted.
     fit = fit_ensemble if form == "auto" else partial(fit_member, form)
     ensemble = fit(points.n, points.mean, stderr, **limits)
-    found = diagnose(points, ensemble.predict(points.n), constants, chance=chance)
+    found = diagnose(points, ensemble.predict(points.n), constants, chance=chance, unit=common["unit"])
     if chance is not None:
         found += near_chance(points, chance, extrapolator=True)
     if len(points.n) == 2 and form != "last":
@@ -836,6 +839,7 @@ def diagnose(
     gamma: float | None = None,
     parameters: int = 0,
     chance: float | None = None,
+    unit: Unit = Unit(),  # noqa: B008 (frozen)
 ) -> list[str]:
     """Find the ways in which a learning curve misbehaves, as warnings.
 
@@ -852,6 +856,8 @@ def diagnose(
         are not judged.
     chance : float, optional
         Error of a blind guess in points, for a form made to extrapolate.
+    unit : Unit
+        Unit of the measurements, for the texts.
     """
     variance = data.run_variance(constants.sigma0_squared)
     noise = np.sqrt(variance / data.runs)
@@ -861,12 +867,16 @@ def diagnose(
             "The spread of the runs does not fall with n as σ0² + σ̂²/n says: the largest sizes are"
             f" noisier than modelled, and intervals there are too narrow. Use {arg('noise', 'estimated')}."
         )
-    flat = "No fall is shown: the means at the smallest and the largest size differ by less than three standard errors"
+    fall = "rise" if unit.name == "score" else "fall"  # points fall whatever the unit
+    flat = (
+        f"No {fall} is shown: the means at the smallest and the largest size differ by less than three standard errors"
+    )
     flat += "." if gamma is None else ", so that γ and the asymptote are not determined by the data."
     flat += " More runs, or smaller sizes, would show one."
     if gamma is None and chance is None:
-        flat += f" If this is the error of a blind guess, pass {arg('chance')}: the intervals then allow for any fall."
-    found += _misshapen(data, noise, flat)
+        flat += f" If this is the {quantity(unit)} of a blind guess, pass {arg('chance')}: the intervals then allow for"
+        flat += f" any {fall}."
+    found += _misshapen(data, noise, flat, unit)
     if gamma is not None:
         found += _ill_fitting(data, fitted, variance, gamma, parameters)
     return found
@@ -900,22 +910,25 @@ def _too_little(data: GroupedRuns, parameters: int) -> Iterator[str]:
         )
 
 
-def _misshapen(data: GroupedRuns, noise: FloatArray, flat: str) -> Iterator[str]:
+def _misshapen(data: GroupedRuns, noise: FloatArray, flat: str, unit: Unit) -> Iterator[str]:
+    score = unit.name == "score"
+    rises = f"{quantity(unit).capitalize()} {'falls' if score else 'rises'}"
     # Three standard errors: over the usual five sizes noise alone flags about one curve in two hundred.
     rise = data.mean[1:] - data.mean[:-1]
     limit = 3.0 * np.hypot(noise[1:], noise[:-1])
     total = float(data.mean[0] - data.mean[-1])
     total_noise = 3.0 * math.hypot(noise[0], noise[-1])
     if total < -total_noise:
+        lower = f"If lower is better, pass {arg('unit', 'loss')}; if not,"
+        higher = f"If these are accuracies or scores, pass {arg('higher_is_better', True)}; if not,"
         yield (
-            "Error rises with more data from the smallest to the largest size. If these are"
-            f" accuracies or scores, pass {arg('higher_is_better', True)}; if not, a power law cannot describe"
-            " this, and the training of the large runs deserves a look."
+            f"{rises} with more data from the smallest to the largest size. {lower if score else higher} a power law"
+            " cannot describe this, and the training of the large runs deserves a look."
         )
     elif (rise > limit).any():
         where = int(np.argmax(rise - limit))
         yield (
-            f"Error rises from n = {format_number(data.n[where])} to n = {format_number(data.n[where + 1])} by"
+            f"{rises} from n = {format_number(data.n[where])} to n = {format_number(data.n[where + 1])} by"
             " more than noise explains: a peak or a dip, which a power law smooths over."
         )
     elif abs(total) <= total_noise:
