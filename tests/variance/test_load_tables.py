@@ -276,3 +276,10 @@ def test_names_of_columns_of_runs_say_what_they_hold() -> None:
         cw.load_predictions({**right, "fold": [0, 1, 0, 1, 0, 1]}, axes=("examples", "runs"))
     hits = np.array([[1, 1, 0], [1, 0, 1]])
     assert cw.load_predictions({"accuracy": hits}).errors().tolist() == (1 - hits).tolist()
+
+
+def test_names_that_no_label_has_are_refused() -> None:
+    names = np.array(["cat", "dog", "fox"])
+    with pytest.raises(cw.InputError, match=r"No name in .* is a label"):
+        cw.load_predictions(np.char.upper(names)[[[0, 1, 2], [1, 1, 2]]], names)
+    assert cw.load_predictions(names[[[0, 1, 2], [1, 1, 2]]], names).errors().sum() == 1
