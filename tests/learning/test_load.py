@@ -366,3 +366,11 @@ def test_rows_without_a_seed_are_not_read_twice() -> None:
     known = {"n": n, "error": [0.5, 0.51, 0.4, 0.41, 0.3, 0.31], "seed": [0, 1] * 3}
     with pytest.raises(InputError, match="there 2 times"):
         load_measurements({k: [*rows[k], *known[k]] for k in rows})
+
+
+@pytest.mark.parametrize(("good", "bad"), [("ok", "OOM"), ("COMPLETED", "TIMEOUT"), ("finished", "diverged")])
+def test_runs_that_ran_out_of_memory_or_time_are_left_out(good: str, bad: str) -> None:
+    rows = {"n": [25, 25, 50, 50], "error": [0.5, 0.9, 0.4, 0.9], "status": [good, bad, good, bad]}
+    m = load_measurements(rows)
+    assert m.error.tolist() == [0.5, 0.4]
+    assert any("2 of 4 rows left out" in note for note in m.notes)

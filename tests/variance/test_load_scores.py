@@ -156,3 +156,8 @@ def test_accuracies_called_percent_that_are_fractions_are_asked_about() -> None:
     assert cw.load_measurements({"n": [10, 20, 40], **rows}, unit="percent").error == pytest.approx(
         [99.1, 99.09, 99.08]
     )
+
+
+def test_subsets_of_the_training_data_are_no_splits() -> None:
+    (errors,) = load_scores({"subset": ["a", "b"], "error": [0.1, 0.2]}).values()
+    assert errors.tolist() == [0.1, 0.2]

@@ -420,8 +420,10 @@ def is_score(name: str) -> bool:
 # How runs ended, in the words of trackers: mlflow writes FINISHED, wandb crashed, optuna TrialState.PRUNED.
 
 _STATUS = synonyms("status state run_status run_state trial_state")
-FINISHED = synonyms("finished complete completed done success succeeded")
-FAILED = synonyms("failed fail failure error crashed killed aborted pruned")
+FINISHED = synonyms("finished complete completed done success succeeded ok")
+FAILED = synonyms("""
+    failed fail failure error errored crashed killed aborted pruned diverged oom out_of_memory timeout timed_out
+    node_fail""")
 UNFINISHED = FAILED | synonyms("""
     cancelled canceled stopped interrupted preempted preempting running scheduled waiting pending queued missing
     outdated damaged""")

@@ -618,7 +618,7 @@ def _check_one_split(table: Table, used: Sequence[str]) -> None:
     """Refuse examples of a training set beside those of a test set."""
     for name in (k for k in table.columns if k not in used and normal(k) in _SPLIT):
         there = list(dict.fromkeys(names_in(table, name)))
-        if len(there) > 1 and not all(parse(word) is not None for word in there):
+        if len(there) > 1 and set(map(normal, there)) & _SPLITS:
             raise InputError(
                 f"{table.where(name)} names {len(there)} splits: {list_names(there)}. Keep the rows of one."
             )
@@ -1014,6 +1014,7 @@ def _runs_only(table: Table, value: str, members: Sequence[str]) -> Table:
 
 _METRIC = synonyms("metric measure metric_name eval_metric scorer scoring score_name")
 _SPLIT = synonyms("split subset partition phase")
+_SPLITS = synonyms("train training test testing val valid validation dev eval")
 _PASS = synonyms("epoch epochs step steps iteration iter checkpoint dataset task")
 _INDEX = synonyms("index row row_number unnamed_0")
 
@@ -1024,7 +1025,7 @@ def _check_one_kind(table: Table, taken: Sequence[str]) -> str | None:
     for name in (k for k in table.columns if k not in taken and normal(k) in _METRIC | _SPLIT):
         there = list(dict.fromkeys(names_in(table, name)))
         noun = "metric" if normal(name) in _METRIC else "split"
-        if len(there) > 1 and not (noun == "split" and all(parse(word) is not None for word in there)):
+        if len(there) > 1 and (noun == "metric" or set(map(normal, there)) & _SPLITS):
             raise InputError(
                 f"{table.where(name)} names {len(there)} {noun}s: {list_names(there)}. Keep the rows of one, or tell "
                 f"trainings apart by it with {arg('by', name)}."
