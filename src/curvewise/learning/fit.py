@@ -451,8 +451,7 @@ def _read_frame(frame: Any, by: str, unit: str | None, higher_is_better: bool) -
     if {by, "n", value} <= set(names) <= {by, "n", value, "runs", "variance", "status"}:
         return None
     # here, because a fit of arrays reads no file
-    from curvewise.learning.load import load_measurements, measurements_of
-    from curvewise.reading.files import read_table
+    from curvewise.learning.load import load_measurements, read_stored
 
     columns: dict[str, str | None] = {} if by == "learner" else {"learner": by}
     if "error" in names and "n" in names:
@@ -461,7 +460,7 @@ def _read_frame(frame: Any, by: str, unit: str | None, higher_is_better: bool) -
     try:
         if "status" in names and set(np.asarray(frame["status"]).tolist()) == {"done", "failed"}:
             # A frame of measurements of a store: failed runs stay, to be counted.
-            return measurements_of(read_table(frame), {**columns, "status": None}, unit, higher, keep_failed=True)
+            return read_stored(frame, columns, unit, higher)
         return load_measurements(frame, unit=unit, higher_is_better=higher, columns=columns or None)
     except InputError as error:
         error.add_note("columns=…, wide=… and the like are options of cw.load_measurements: read it with that first.")

@@ -240,6 +240,11 @@ def load_measurements(
     return measurements_of(table, columns, unit, higher_is_better, keep_failed=kept, **options)
 
 
+def read_stored(frame: Any, columns: ColumnMap, unit: str | None, higher_is_better: bool | None) -> Measurements:
+    """Read a frame of measurements of a store, in which runs that failed stay."""
+    return measurements_of(read_table(frame), {**columns, "status": None}, unit, higher_is_better, keep_failed=True)
+
+
 def measurements_of(
     table: Table,
     columns: ColumnMap | None,
