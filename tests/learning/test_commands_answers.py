@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
 import curvewise as cw
+from curvewise.types.units import Unit
 
 
 @pytest.mark.parametrize(
@@ -187,3 +191,56 @@ def test_tables_for_papers_name_their_intervals(call, errors, markup):
 def test_the_example_of_fit_extrapolates_by_the_form_for_it(call):
     text = words(call("learning", "fit", "--help").out)
     assert "--form auto --predict 3000,6000" in text
+
+
+def test_the_budget_of_a_score_is_headed_score(call: Any, tmp_path: Path) -> None:
+    table = tmp_path / "rewards.csv"
+    table.write_text(
+        "n,reward\n" + "".join(f"{n},{30 - 20 * n**-0.5 + 0.01 * (n % 3)}\n" for n in (100, 200, 400, 800))
+    )
+    done = call("learning", "fit", table, "--unit", "score", "--value-column", "reward", "--cost-per-sample", "0.5")
+    heading = next(line for line in done.out.splitlines() if "gain per cost" in line)
+    assert "score" in heading
+    assert "error" not in heading
+
+
+@pytest.fixture
+def rewards(tmp_path: Path) -> Path:
+    table = tmp_path / "rewards.csv"
+    rows = [(k, n, s) for k in "ab" for n in (100, 200, 400, 800) for s in range(3)]
+    lines = [f"{k},{n},{s},{30 - 2 * (k == 'b') - 20 * n**-0.5 + 0.02 * s:.4f}\n" for k, n, s in rows]
+    table.write_text("learner,n,seed,reward\n" + "".join(lines))
+    return table
+
+
+def test_the_legend_says_that_a_score_falls_with_less_data(call: Any, rewards: Path) -> None:
+    done = call("learning", "fit", rewards, "--unit", "score", "--value-column", "reward")
+    text = " ".join(done.out.split())
+    assert "how much it would fall with a quarter of the data" in text
+    assert "the fall is larger than β_N" in text
+    done = call("learning", "plan", rewards, "--unit", "score", "--value-column", "reward", "--learner", "a")
+    assert "interval of the score at n = 800" in " ".join(done.out.split())
+
+
+def test_a_score_that_falls_with_more_data_is_said_to_fall() -> None:
+    n = np.repeat([100.0, 200.0, 400.0, 800.0], 3)
+    value = 10 + 20 * n**-0.5 + np.tile([0.0, 0.01, 0.02], 4)
+    with pytest.warns(cw.CurvewiseWarning, match="Score falls with more data") as caught:
+        cw.fit_learning_curve(n, value, unit="score", higher_is_better=True)
+    assert not any("Error" in str(w.message) or "higher_is_better=True" in str(w.message) for w in caught)
+
+
+def test_a_score_levels_off_below_a_target() -> None:
+    answer = cw.learning.SamplesToReach(
+        learner="a",
+        error=9.0,
+        estimate=np.inf,
+        low=2e4,
+        high=np.inf,
+        level=0.95,
+        probability_never=0.56,
+        kind="confidence",
+        unit=Unit("score", True),
+        curve_reaches=1e5,
+    )
+    assert "the chance that it levels off below is 56%" in answer.summary()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import curvewise as cw
@@ -230,3 +232,39 @@ def test_more_of_the_largest_sizes_than_there_are_is_noted():
     assert not any("Only the 9" in note for note in one.notes)
     assert told in map(str, many.warnings)
     assert not any("asked for" in w for w in all_five.warnings)
+
+
+def _rows_of_two(sizes: tuple[int, ...] = (100, 200, 400, 800)) -> dict[str, list[Any]]:
+    rows = [(k, n, seed) for k in "ab" for n in sizes for seed in range(3)]
+    error = [0.1 + 0.05 * (k == "b") + n**-0.5 + 0.003 * ((7 * n + 5 * seed) % 11) for k, n, seed in rows]
+    return {"learner": [r[0] for r in rows], "n": [r[1] for r in rows], "seed": [r[2] for r in rows], "error": error}
+
+
+def test_a_frame_with_a_column_of_scores_is_read_by_its_name() -> None:
+    table = _rows_of_two()
+    scores = {**{k: table[k] for k in ("learner", "n")}, "score": [1 - e for e in table["error"]]}
+    found = cw.compare_learners(pd.DataFrame(scores))
+    assert "a is significantly better than all others" in found.summary()
+    fitted = cw.fit_learning_curves(scores, higher_is_better=True)["a"]
+    assert fitted.error_at(800) == pytest.approx(cw.fit_learning_curves(scores)["a"].error_at(800))
+
+
+@pytest.mark.parametrize("further", [{"split": ["train", "test"]}, {"epoch": [1, 2]}, {"seed": None}])
+def test_rows_of_a_frame_that_are_no_runs_of_one_curve_are_refused(further: dict[str, Any]) -> None:
+    table = _rows_of_two()
+    twice = {k: v + v for k, v in table.items()}
+    for name, values in further.items():
+        if values is not None:
+            twice[name] = [values[0]] * len(table["n"]) + [values[1]] * len(table["n"])
+    with pytest.raises(cw.InputError, match=r"splits|are the same run"):
+        cw.fit_learning_curves(twice)
+
+
+def test_a_metric_of_a_frame_says_that_higher_is_better() -> None:
+    table = _rows_of_two()
+    table["metric"] = ["accuracy"] * len(table["n"])
+    with pytest.raises(cw.InputError, match="disagree on whether higher is better"):
+        cw.fit_learning_curves(table)
+    # A second result of the same runs is not the error.
+    fitted = cw.fit_learning_curves({**_rows_of_two(), "accuracy": [1 - e for e in table["error"]]})
+    assert fitted["a"].error_at(800) == cw.fit_learning_curves(_rows_of_two())["a"].error_at(800)

@@ -350,3 +350,27 @@ def test_points_between_thousands_are_asked_about(tmp_path):
     path.write_text("n,error\n100,0.3\n1.000,0.2\n10.000,0.1\n")
     with pytest.raises(InputError, match="is that 1000, or a decimal number"):
         load_measurements(path)
+
+
+@pytest.mark.parametrize("name", ["scorer", "eval_metric", "scoring"])
+def test_a_column_of_scorers_names_the_metric(name: str) -> None:
+    rows = {"n": [25, 50, 100], "value": [0.5, 0.75, 0.875], name: ["accuracy"] * 3}
+    assert load_measurements(rows).error.tolist() == [0.5, 0.25, 0.125]
+
+
+def test_rows_without_a_seed_are_not_read_twice() -> None:
+    n = [25, 25, 50, 50, 100, 100]
+    rows = {"n": n * 2, "error": [0.51234, 0.52345, 0.41234, 0.42345, 0.31234, 0.32345] * 2, "seed": [""] * 12}
+    with pytest.raises(InputError, match="there 2 times"):
+        load_measurements(rows)
+    known = {"n": n, "error": [0.5, 0.51, 0.4, 0.41, 0.3, 0.31], "seed": [0, 1] * 3}
+    with pytest.raises(InputError, match="there 2 times"):
+        load_measurements({k: [*rows[k], *known[k]] for k in rows})
+
+
+@pytest.mark.parametrize(("good", "bad"), [("ok", "OOM"), ("COMPLETED", "TIMEOUT"), ("finished", "diverged")])
+def test_runs_that_ran_out_of_memory_or_time_are_left_out(good: str, bad: str) -> None:
+    rows = {"n": [25, 25, 50, 50], "error": [0.5, 0.9, 0.4, 0.9], "status": [good, bad, good, bad]}
+    m = load_measurements(rows)
+    assert m.error.tolist() == [0.5, 0.4]
+    assert any("2 of 4 rows left out" in note for note in m.notes)

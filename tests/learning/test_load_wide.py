@@ -146,3 +146,11 @@ def test_measurements_survive_their_own_frame(curves):
 def test_wide_tables_that_are_asked_about(data, options, message):
     with pytest.raises(InputError, match=message):
         load_measurements(data, **options)
+
+
+def test_learners_in_columns_called_after_accuracies_are_asked_about() -> None:
+    rows = {"n": [25, 50], "cnn_acc": [0.5, 0.75], "mlp_acc": [0.25, 0.5]}
+    with pytest.raises(InputError, match="higher_is_better=True"):
+        load_measurements(rows, wide="learners")
+    m = load_measurements(rows, wide="learners", higher_is_better=True)
+    assert m.error.tolist() == [0.5, 0.75, 0.25, 0.5]

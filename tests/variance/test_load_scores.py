@@ -1,9 +1,12 @@
 """One score per run: by training, in the right direction, nothing dropped in silence."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
 
+import curvewise as cw
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.variance.load import load_scores
 
@@ -110,3 +113,51 @@ def test_a_run_that_is_there_twice_is_refused():
         load_scores(rows, by="model")
     assert len(load_scores(rows | {"seed": [1, 1, 1]}, by="model")["a"]) == 3
     assert len(load_scores(rows | {"model": ["a", "a", "b"]}, by="model")["a"]) == 2
+
+
+def _scores(**further: Any) -> list[dict[str, Any]]:
+    return [
+        {"model": m, "seed": s, "accuracy": a - s / 100, **further}
+        for m, a in (("new", 0.9), ("old", 0.8))
+        for s in range(3)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        (_scores(split="train") + _scores(split="test"), "names 2 splits"),
+        (_scores(metric="accuracy") + _scores(metric="f1"), "names 2 metrics"),
+        (_scores(epoch=1) + _scores(epoch=2), "same run .* differ in 'epoch'"),
+        ([{**r, "index": i} for i, r in enumerate(_scores() + _scores())], "same run .* remove one of them"),
+        ([{**r, "seed": ""} for r in _scores() + _scores()], "there 2 times"),
+        ([{**r, "seed": ""} for r in _scores(epoch=1) + _scores(epoch=2)], "differ in 'epoch'"),
+    ],
+)
+def test_rows_that_are_no_runs_of_one_training_are_refused(rows: list[dict[str, Any]], reason: str) -> None:
+    with pytest.raises(cw.InputError, match=reason):
+        load_scores(rows, by="model")
+
+
+def test_the_metric_says_whether_higher_is_better() -> None:
+    rows = [{"model": r["model"], "value": r["accuracy"], "metric": "accuracy"} for r in _scores()]
+    assert load_scores(rows, by="model", value="value")["new"] == pytest.approx([0.1, 0.11, 0.12])
+    wrong = [{"model": r["model"], "score": 1 - r["accuracy"], "metric": "error"} for r in _scores()]
+    with pytest.raises(cw.InputError, match="disagree on whether higher is better"):
+        load_scores(wrong, by="model")
+
+
+def test_accuracies_called_percent_that_are_fractions_are_asked_about() -> None:
+    rows = {"acc (%)": [0.9, 0.91, 0.92]}
+    with pytest.raises(cw.InputError, match="no value is above 1"):
+        load_scores(rows)
+    with pytest.raises(cw.InputError, match="no value is above 1"):
+        cw.load_measurements({"n": [10, 20, 40], **rows})
+    assert cw.load_measurements({"n": [10, 20, 40], **rows}, unit="percent").error == pytest.approx(
+        [99.1, 99.09, 99.08]
+    )
+
+
+def test_subsets_of_the_training_data_are_no_splits() -> None:
+    (errors,) = load_scores({"subset": ["a", "b"], "error": [0.1, 0.2]}).values()
+    assert errors.tolist() == [0.1, 0.2]

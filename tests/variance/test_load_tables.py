@@ -1,6 +1,7 @@
 """Predictions of many runs out of tables, long and wide."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,7 @@ import polars as pl
 import pytest
 from made_predictions import ERRORS, EXAMPLES, GROUPS, LABELS, LOSSES, PREDS, RUNS, fails, long_frame, same
 
+import curvewise as cw
 from curvewise.variance.load import load_predictions
 
 
@@ -246,3 +248,38 @@ def test_nested_json(tmp_path):
     fails("x.json holds lists of different lengths", path)
     path.write_text("[[1, null], [1, 2]]")
     fails("x.json holds something that is neither", path)
+
+
+def _answers(**further: list[Any]) -> list[dict[str, Any]]:
+    rows = [{"seed": r, "id": i, "pred": (r + i) % 3, "label": i % 3} for r in range(3) for i in range(6)]
+    return [{**row, **{k: v[row["seed"]] for k, v in further.items()}} for row in rows]
+
+
+def test_runs_that_failed_by_their_status_are_left_out() -> None:
+    with pytest.warns(cw.CurvewiseWarning, match="6 row.* not finished"):
+        p = cw.load_predictions(_answers(status=["finished", "failed", "finished"]))
+    assert p.run_ids is not None
+    assert p.run_ids.tolist() == [0, 2]
+
+
+def test_examples_of_two_splits_are_not_one_test_set() -> None:
+    train = [{**row, "id": f"train {row['id']}", "split": "train"} for row in _answers()]
+    with pytest.raises(cw.InputError, match="names 2 splits"):
+        cw.load_predictions([*train, *({**row, "split": "test"} for row in _answers())])
+
+
+def test_names_of_columns_of_runs_say_what_they_hold() -> None:
+    right = {f"correct_{r}": [1, 1, 0, 1, 1, 0] for r in range(3)}
+    p = cw.load_predictions(right, axes=("examples", "runs"))
+    assert p.errors().mean() == pytest.approx(1 / 3)
+    with pytest.raises(cw.InputError, match="'fold': is that a run"):
+        cw.load_predictions({**right, "fold": [0, 1, 0, 1, 0, 1]}, axes=("examples", "runs"))
+    hits = np.array([[1, 1, 0], [1, 0, 1]])
+    assert cw.load_predictions({"accuracy": hits}).errors().tolist() == (1 - hits).tolist()
+
+
+def test_names_that_no_label_has_are_refused() -> None:
+    names = np.array(["cat", "dog", "fox"])
+    with pytest.raises(cw.InputError, match=r"No name in .* is a label"):
+        cw.load_predictions(np.char.upper(names)[[[0, 1, 2], [1, 1, 2]]], names)
+    assert cw.load_predictions(names[[[0, 1, 2], [1, 1, 2]]], names).errors().sum() == 1

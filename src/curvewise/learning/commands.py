@@ -659,8 +659,8 @@ def _show_result(
 MOST_PAIRS = 15
 """Pairs of learners that are shown without --verbose; --json has all of them."""
 LEGEND = (
-    "e_N: {word} at N training examples. β_N, the data-reliance: to first order, how much it would rise with a quarter"
-    " of the data."
+    "e_N: {word} at N training examples. β_N, the data-reliance: to first order, how much it would {rise} with a"
+    " quarter of the data."
 )
 INTERVAL_TERMS = {
     "confidence": " Confidence interval: for the curve, if errors follow its form.",
@@ -668,7 +668,7 @@ INTERVAL_TERMS = {
     "conditional": " Conditional interval: as in the paper, with γ taken as known; too narrow.",
 }
 """The kinds of intervals, each with its purpose; see `Curve.predict`."""
-GAMMA = " γ: exponent of the fitted power law, -0.5 being usual; where it is lower, the rise is larger than β_N."
+GAMMA = " γ: exponent of the fitted power law, -0.5 being usual; where it is lower, the {rise} is larger than β_N."
 
 
 def show_curves(
@@ -691,7 +691,10 @@ def show_curves(
         page.say(every[0].sentences())
         page.say(terms.strip(), style="dim")
     else:
-        own = LEGEND.format(word=word) + (GAMMA if any(g is not None for g in gammas) else "") + terms
+        own = (LEGEND + (GAMMA if any(g is not None for g in gammas) else "")).format(
+            word=word, rise="fall" if word == "score" else "rise"
+        )
+        own += terms
         page.say(own if legend is None else legend, style="dim")
     for curve in every if page.verbose and len(every) > 1 else ():
         page.say(curve.sentences())
@@ -760,6 +763,7 @@ def _show_budget(page: Page, curves: LearningCurves, level: float, sizes: Sequen
     page.document["budget"] = records
     shown = [{k: r[k] for k in r if k not in ("low", "high")} for r in records]
     columns = readable_columns({k: [r[k] for r in shown] for k in shown[0]}, next(iter(curves)).unit.name)
+    columns = {_word(next(iter(curves))) if k == "error" else k: v for k, v in columns.items()}
     columns["cost"] = [shown_as(r["cost"], ",.2f") for r in records]
     columns["gain per cost"] = [shown_as(r["gain_per_cost"], ".3g") for r in records]
     page.table(f"Cost and gain of more data, at {price:g} per training example", columns, None)

@@ -692,7 +692,7 @@ class LearningCurve(Curve):
     def warnings_at(self, n: float) -> tuple[str, ...]:
         """Return the warnings that matter to the curve at size n; one is only about sizes beyond those measured."""
         beyond = n > self.largest_n
-        text = "" if self._departure is None else not_followed(self._departure, self.largest_n)
+        text = "" if self._departure is None else not_followed(self._departure, self.largest_n, self.unit)
         found = [w for w in self.warnings if w != text]
         # Beyond the data, a law out of its interval has a warning of its own.
         if self._disagreement and not (beyond and self._departure == "outside"):
@@ -931,8 +931,9 @@ class SamplesToReach(Result):
             size = format_size(self.estimate)
             text = f"{self.learner}: the fitted curve reaches {target} at about n = {size} ({span})."
         elif np.isfinite(curve) and never > 0.5:
+            side = "below" if self.unit.name == "score" else "above"
             text = f"{self.learner}: {target} is probably never reached ({span}): the fitted curve gets there at n ="
-            return f"{text} {format_size(curve)}, but the chance that it levels off above is {format_chance(never)}."
+            return f"{text} {format_size(curve)}, but the chance that it levels off {side} is {format_chance(never)}."
         else:
             text = f"{self.learner}: the fitted curve never reaches {target} ({span})."
         if self.reached_at is not None:
@@ -944,11 +945,16 @@ class SamplesToReach(Result):
         return text
 
 
-def not_followed(departure: str, n: float) -> str:
+def quantity(unit: Unit) -> str:
+    """Return what is measured: the loss, the score, or else the error."""
+    return unit.name if unit.name in ("loss", "score") else "error"
+
+
+def not_followed(departure: str, n: float, unit: Unit) -> str:
     """Warn that answers beyond the largest size n do not follow the fitted law, and why."""
     why = {
         "negative": "The fitted law falls below 0",
-        "rising": "The fitted law rises with more data",
+        "rising": f"The fitted law {'falls' if unit.name == 'score' else 'rises'} with more data",
         "outside": "The prior on γ pulls the fitted law out of its own 95% interval",
     }[departure]
     follow = f"beyond n = {format_number(n)} answers follow a power law with α, η ≥ 0 instead"
@@ -1026,7 +1032,8 @@ def _reach_warnings(curve: Curve, target: float, estimate: float, error: float) 
     if target <= bounds(curve.unit, curve._data.mean)[0]:
         found.append(f"a curve never reaches an error of {error:g}, it can only come close: ask for a target above it")
     if np.isnan(estimate):
-        found.append("error rises with more data here: no size can be named")
+        rises = "falls" if curve.unit.name == "score" else "rises"
+        found.append(f"{quantity(curve.unit)} {rises} with more data here: no size can be named")
     if limit < estimate < np.inf:
         found.append(
             f"n = {format_size(estimate)} lies beyond four times the largest size measured ({format_number(limit)}),"

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
 from curvewise.errors import InputError
-from curvewise.learning.curve import LearningCurve, check_size, check_sizes_to_predict
+from curvewise.learning.curve import LearningCurve, check_size, check_sizes_to_predict, quantity
 from curvewise.learning.power import SLOPE_STD
 from curvewise.text import arg, as_count, format_count, format_number, format_value
 from curvewise.types.results import Result, check_level
@@ -67,10 +67,11 @@ class SizePlan(Result):
             if k > 0
         ]
         now, then = (format_value(width, self.unit.name) for width in (self.width_now, self.width_then))
+        word = quantity(self.unit)
         runs = f"add {' and '.join(steps)}" if steps else "add no runs"
         return (
-            f"{self.learner}: to narrow the {self.level:.0%} interval of the error at n = {format_number(self.at)} from"
-            f" a width of {now} to {then}, {runs} ({format_number(self.samples)} training examples in all)."
+            f"{self.learner}: to narrow the {self.level:.0%} interval of the {word} at n = {format_number(self.at)}"
+            f" from a width of {now} to {then}, {runs} ({format_number(self.samples)} training examples in all)."
             " The new runs must differ from the old in training data or seed."
         )
 

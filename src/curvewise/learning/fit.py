@@ -26,6 +26,7 @@ from curvewise.learning.curve import (
     is_below,
     not_followed,
     note_on_estimates,
+    quantity,
     readable_estimates,
     refit_simulated,
 )
@@ -440,17 +441,27 @@ class LearningCurves(Result):
 
 
 def _read_frame(frame: Any, by: str, unit: str | None, higher_is_better: bool) -> Measurements | None:
-    """Read a file, or a table that lacks one of the columns expected; None for what needs no reading."""
+    """Read a file, or a table with other columns than those expected; None for what needs no reading."""
     if isinstance(frame, Measurements) or _is_pairs(frame):
         return None
     names = [] if isinstance(frame, str | PathLike) else _names_of(frame)
-    if by in names and "n" in names and ("error" in names or "score" in names):
+    # Any further column may say that rows are no runs of one curve: a split, a metric, an epoch, a run given twice.
+    # Scores of which nobody says that higher is better are read by their name.
+    value = "score" if higher_is_better and "error" not in names else "error"
+    if {by, "n", value} <= set(names) <= {by, "n", value, "runs", "variance", "status"}:
         return None
-    from curvewise.learning.load import load_measurements  # here, because a fit of arrays reads no file
+    # here, because a fit of arrays reads no file
+    from curvewise.learning.load import load_measurements, read_stored
 
-    columns = None if by == "learner" else {"learner": by}
+    columns: dict[str, str | None] = {} if by == "learner" else {"learner": by}
+    if "error" in names and "n" in names:
+        columns |= {"n": "n", "value": "error"}
+    higher = higher_is_better or None
     try:
-        return load_measurements(frame, unit=unit, higher_is_better=higher_is_better or None, columns=columns)
+        if "status" in names and set(np.asarray(frame["status"]).tolist()) == {"done", "failed"}:
+            # A frame of measurements of a store: failed runs stay, to be counted.
+            return read_stored(frame, columns, unit, higher)
+        return load_measurements(frame, unit=unit, higher_is_better=higher, columns=columns or None)
     except InputError as error:
         error.add_note("columns=…, wide=… and the like are options of cw.load_measurements: read it with that first.")
         raise
@@ -655,10 +666,12 @@ def _power_curve(
     free, terms = FORMS[common["form"]]
     parameters = terms + int(free and constants.gamma is None)
     x = points.n**gamma
-    found = diagnose(points, alpha + eta * x + delta * x * x, constants, gamma=gamma, parameters=parameters)
+    found = diagnose(
+        points, alpha + eta * x + delta * x * x, constants, gamma=gamma, parameters=parameters, unit=common["unit"]
+    )
     found += _misread(common["unit"], points.mean)
     if is_below(alpha, bounds(common["unit"], points.mean)[0]):
-        found.append(not_followed("negative", float(points.n[-1])))
+        found.append(not_followed("negative", float(points.n[-1]), common["unit"]))
     if chance is not None:
         found += near_chance(points, chance)
     return LearningCurve(
@@ -684,7 +697,7 @@ def _ensemble_curve(common: dict[str, Any], chance: float | None) -> EnsembleCur
     # Any other form names the one member of the ensemble that is fitted.
     fit = fit_ensemble if form == "auto" else partial(fit_member, form)
     ensemble = fit(points.n, points.mean, stderr, **limits)
-    found = diagnose(points, ensemble.predict(points.n), constants, chance=chance)
+    found = diagnose(points, ensemble.predict(points.n), constants, chance=chance, unit=common["unit"])
     if chance is not None:
         found += near_chance(points, chance, extrapolator=True)
     if len(points.n) == 2 and form != "last":
@@ -825,6 +838,7 @@ def diagnose(
     gamma: float | None = None,
     parameters: int = 0,
     chance: float | None = None,
+    unit: Unit = Unit(),  # noqa: B008 (frozen)
 ) -> list[str]:
     """Find the ways in which a learning curve misbehaves, as warnings.
 
@@ -841,6 +855,8 @@ def diagnose(
         are not judged.
     chance : float, optional
         Error of a blind guess in points, for a form made to extrapolate.
+    unit : Unit
+        Unit of the measurements, for the texts.
     """
     variance = data.run_variance(constants.sigma0_squared)
     noise = np.sqrt(variance / data.runs)
@@ -850,12 +866,16 @@ def diagnose(
             "The spread of the runs does not fall with n as σ0² + σ̂²/n says: the largest sizes are"
             f" noisier than modelled, and intervals there are too narrow. Use {arg('noise', 'estimated')}."
         )
-    flat = "No fall is shown: the means at the smallest and the largest size differ by less than three standard errors"
+    fall = "rise" if unit.name == "score" else "fall"  # points fall whatever the unit
+    flat = (
+        f"No {fall} is shown: the means at the smallest and the largest size differ by less than three standard errors"
+    )
     flat += "." if gamma is None else ", so that γ and the asymptote are not determined by the data."
     flat += " More runs, or smaller sizes, would show one."
     if gamma is None and chance is None:
-        flat += f" If this is the error of a blind guess, pass {arg('chance')}: the intervals then allow for any fall."
-    found += _misshapen(data, noise, flat)
+        flat += f" If this is the {quantity(unit)} of a blind guess, pass {arg('chance')}: the intervals then allow for"
+        flat += f" any {fall}."
+    found += _misshapen(data, noise, flat, unit)
     if gamma is not None:
         found += _ill_fitting(data, fitted, variance, gamma, parameters)
     return found
@@ -889,22 +909,25 @@ def _too_little(data: GroupedRuns, parameters: int) -> Iterator[str]:
         )
 
 
-def _misshapen(data: GroupedRuns, noise: FloatArray, flat: str) -> Iterator[str]:
+def _misshapen(data: GroupedRuns, noise: FloatArray, flat: str, unit: Unit) -> Iterator[str]:
+    score = unit.name == "score"
+    rises = f"{quantity(unit).capitalize()} {'falls' if score else 'rises'}"
     # Three standard errors: over the usual five sizes noise alone flags about one curve in two hundred.
     rise = data.mean[1:] - data.mean[:-1]
     limit = 3.0 * np.hypot(noise[1:], noise[:-1])
     total = float(data.mean[0] - data.mean[-1])
     total_noise = 3.0 * math.hypot(noise[0], noise[-1])
     if total < -total_noise:
+        lower = f"If lower is better, pass {arg('unit', 'loss')}; if not,"
+        higher = f"If these are accuracies or scores, pass {arg('higher_is_better', True)}; if not,"
         yield (
-            "Error rises with more data from the smallest to the largest size. If these are"
-            f" accuracies or scores, pass {arg('higher_is_better', True)}; if not, a power law cannot describe"
-            " this, and the training of the large runs deserves a look."
+            f"{rises} with more data from the smallest to the largest size. {lower if score else higher} a power law"
+            " cannot describe this, and the training of the large runs deserves a look."
         )
     elif (rise > limit).any():
         where = int(np.argmax(rise - limit))
         yield (
-            f"Error rises from n = {format_number(data.n[where])} to n = {format_number(data.n[where + 1])} by"
+            f"{rises} from n = {format_number(data.n[where])} to n = {format_number(data.n[where + 1])} by"
             " more than noise explains: a peak or a dip, which a power law smooths over."
         )
     elif abs(total) <= total_noise:

@@ -33,7 +33,9 @@ from curvewise.reading.roles import (
     ask,
     ask_percent,
     check_direction,
+    check_percent,
     decide_unit,
+    direction,
     find_roles,
     is_spread,
     is_value,
@@ -80,7 +82,7 @@ ROLES = (
     Role("fold", (FOLD,)),
     Role("seed", (SEED,)),
     Role("split", (synonyms("split subset partition"),)),
-    Role("metric", (synonyms("metric measure metric_name"),)),
+    Role("metric", (synonyms("metric measure metric_name eval_metric scorer scoring score_name"),)),
     Role("runs", (synonyms("runs n_runs num_runs n_rep n_reps num_reps reps replicates n_replicates count"),)),
     _VALUE,
     Role("variance", matches=(lambda k: is_spread(k, synonyms("var variance")),)),
@@ -238,6 +240,11 @@ def load_measurements(
     return measurements_of(table, columns, unit, higher_is_better, keep_failed=kept, **options)
 
 
+def read_stored(frame: Any, columns: ColumnMap, unit: str | None, higher_is_better: bool | None) -> Measurements:
+    """Read a frame of measurements of a store, in which runs that failed stay."""
+    return measurements_of(read_table(frame), {**columns, "status": None}, unit, higher_is_better, keep_failed=True)
+
+
 def measurements_of(
     table: Table,
     columns: ColumnMap | None,
@@ -273,6 +280,8 @@ def measurements_of(
     value_names = readings.measured if readings.form in ("long", "runs") else ()
     if not value_names:
         ask_percent(unit, readings.measured, readings.form, table.source)
+    if readings.form == "learners" and metric is None:
+        _ask_accuracies(readings.measured, table.source, unit, higher_is_better)
     # A value that nobody chose is an error; one that was chosen by a name that says nothing may be anything.
     told = (columns or {}).get("value")
     is_chosen = isinstance(told, str) and normal(told) not in _ANY_VALUE
@@ -280,6 +289,7 @@ def measurements_of(
         called = table.where(value_names[0]) if metric is None else f"the metric {brief(metric)} in {table.source}"
         check_direction([*value_names, *([metric] if metric else [])], called, unit, higher_is_better)
     chosen = decide_unit(unit, higher_is_better, value_names, metric)
+    check_percent(unit, chosen, readings.value, f"{list_names(readings.measured, 3)} in {table.source}")
     known = np.isfinite(readings.value) if keep_failed else np.ones(len(readings.value), dtype=np.bool_)
     errors = np.full(len(known), np.nan)
     errors[known] = chosen.errors(readings.value[known], f"{list_names(readings.measured, 3)} in {table.source}")
@@ -336,6 +346,17 @@ def _check_one_split(table: Table, column: str | None) -> None:
         raise InputError(
             f"{table.where(str(column))} names {len(there)} splits: {list_names(there)}. Choose one with "
             f"{arg('where', {column: there[0]})}. If it numbers folds, pass {ask('fold', column)}."
+        )
+
+
+def _ask_accuracies(learners: Sequence[str], source: str, unit: str | None, higher_is_better: bool | None) -> None:
+    """Raise where columns are learners and their names, such as cnn_acc, speak of accuracies or scores."""
+    found = [name for name in learners if direction(name)]
+    if higher_is_better is None and unit not in ("loss", "score") and found:
+        raise InputError(
+            f"The columns of {source} are learners, and {list_names(found[:3])} may say that higher is better: pass "
+            f"{arg('higher_is_better', True)} for accuracies or {arg('higher_is_better', False)} for errors.",
+            argument="higher_is_better",
         )
 
 
@@ -766,14 +787,17 @@ def check_repeats(
     labels = {k: v for k, v in found.labels.items() if k not in (*apart, *learner_columns)}
     chance = [k for k in labels if tells_runs(k)]
     # Numbers of which no two rows share one, such as those of a tracker, tell nothing; seeds tell that no run is twice.
-    ids = [k for k in chance if len(set(labels[k].tolist())) < len(found)]
+    ids = [k for k in chance if len(set(labels[k][~no_label(labels[k])].tolist())) < len(found)]
     seeded = any(normal(k) in SEED for k in chance if k not in ids)
     cells = list(zip(found.learner.tolist(), found.n.tolist(), strict=True))
     read = _RowsRead(cells, labels, source, rows, learner_columns)
+    unnamed = np.logical_and.reduce([no_label(labels[k]) for k in ids] or [np.ones(len(found), dtype=np.bool_)])
     if ids and not seeded:
         read.check_ids(ids)
-    elif not ids and not alike:
-        _check_copies(found, labels, source, can_say=not apart)
+    if unnamed.any() and not seeded and not alike:
+        # Rows that do not say which run they are.
+        kept = {k: v[unnamed] for k, v in labels.items() if k not in ids}
+        _check_copies(found.select(unnamed), kept, source, can_say=not apart)
     differ = [k for k in labels if k not in chance and read.first_pair(k)]
     numbering = [k for k in differ if read.numbers_runs(k)]
     varying = [k for k in differ if k not in numbering and read.is_setting(k)]
@@ -909,6 +933,11 @@ class _RowsRead:
         for cell, value in zip(self.cells, self.labels[name].tolist(), strict=True):
             counts.setdefault(cell, Counter())[value if value == value else None] += 1  # NaN is one
         return counts
+
+
+def no_label(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return where a column of labels is empty or NaN."""
+    return np.array([value in ("", None) or value != value for value in values.tolist()], dtype=np.bool_)
 
 
 def _check_copies(found: Measurements, labels: Mapping[str, NDArray[Any]], source: str, can_say: bool) -> None:

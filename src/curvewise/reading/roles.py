@@ -420,8 +420,10 @@ def is_score(name: str) -> bool:
 # How runs ended, in the words of trackers: mlflow writes FINISHED, wandb crashed, optuna TrialState.PRUNED.
 
 _STATUS = synonyms("status state run_status run_state trial_state")
-FINISHED = synonyms("finished complete completed done success succeeded")
-FAILED = synonyms("failed fail failure error crashed killed aborted pruned")
+FINISHED = synonyms("finished complete completed done success succeeded ok")
+FAILED = synonyms("""
+    failed fail failure error errored crashed killed aborted pruned diverged oom out_of_memory timeout timed_out
+    node_fail""")
 UNFINISHED = FAILED | synonyms("""
     cancelled canceled stopped interrupted preempted preempting running scheduled waiting pending queued missing
     outdated damaged""")
@@ -580,6 +582,16 @@ def named_unit(unit: str | None, columns: Sequence[str]) -> str:
             f"{arg('unit', 'percent')}, or give the column its right name."
         )
     return unit or ("percent" if percent else "fraction")
+
+
+def check_percent(unit: str | None, chosen: Unit, values: FloatArray, called: str) -> None:
+    """Raise where only a name says percent, of accuracies that are all 1 or less: they may be fractions."""
+    known = values[np.isfinite(values)]
+    if unit is None and chosen.name == "percent" and chosen.higher_is_better and len(known) and known.max() <= 1:
+        raise InputError(
+            f"{called} says percent, and no value is above 1. If these are fractions, take the percent out of the "
+            f"name; if they are percentages, pass {arg('unit', 'percent')}."
+        )
 
 
 def ask_percent(unit: str | None, columns: Sequence[str], what: str, source: str) -> None:

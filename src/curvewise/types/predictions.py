@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
-from curvewise.text import Message, arg, format_count, format_path
+from curvewise.text import Message, arg, brief, format_count, format_path
 from curvewise.types.units import as_unmasked
 
 KINDS = ("labels", "errors", "correct", "losses", "scores", "probabilities")
@@ -752,6 +752,11 @@ def _coded(
         raise InputError(f"{argument} holds NaN or infinite values: a run that diverged?")
     names, codes = _codes(np.concatenate([labels.ravel(), held.ravel()]))
     size = len(labels)
+    if named and not np.isin(codes[size:], codes[:size]).any():
+        raise InputError(
+            f"No name in {argument} is a label: it has {brief(names[codes[size:].min()].item())}, and labels has "
+            f"{brief(names[codes[:size].min()].item())}. Write classes alike in both, in case and spaces, too."
+        )
     return codes[size:].reshape(held.shape), codes[:size], tuple(names.tolist())
 
 

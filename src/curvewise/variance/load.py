@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -45,11 +46,13 @@ from curvewise.reading.files import (
 )
 from curvewise.reading.roles import (
     FINISHED,
+    HIGHER_IS_BETTER,
     ColumnMap,
     Role,
     ask,
     check_column,
     check_direction,
+    check_percent,
     decide_unit,
     direction,
     find_roles,
@@ -59,7 +62,9 @@ from curvewise.reading.roles import (
     normal,
     select_one,
     status_word,
+    synonyms,
     tells_runs,
+    words_of,
 )
 from curvewise.reading.table import (
     Column,
@@ -412,7 +417,7 @@ def _find_values(there: Sequence[str], source: str, noun: str, options: Predicti
         check_column(there, source, arg("key", key), key, noun)
         chosen = [(role_of(key) or "", key)]
     elif len(there) == 1 and not chosen:
-        chosen, others = [(role_of(there[0]) or "", there[0])], {}
+        chosen, others = [(role_of(there[0]) or _called_right(there[0]), there[0])], {}
     elif not chosen:
         left = [(role_of(name) or "", name) for name in there if name not in others.values()]
         chosen = [(r, name) for r, name in left if r in KIND_OF and r not in (options.columns or {})]
@@ -425,6 +430,11 @@ def _find_values(there: Sequence[str], source: str, noun: str, options: Predicti
     others = {r: name for r, name in others.items() if name != value}
     unread = tuple(name for name in there if name != value and name not in others.values())
     return PredictionRoles(value, kind or KIND_OF.get(role), others, unread, role in ("prediction", "label"))
+
+
+def _called_right(name: str) -> str:
+    """Return the role of values that are called accuracy or acc, which are 1 where a run is right; else none."""
+    return "correct" if has_usual_name(name) and words_of(name) & HIGHER_IS_BETTER else ""
 
 
 def _not_one(
@@ -572,7 +582,8 @@ def _read_long(table: Table, options: PredictionOptions) -> RawPredictions:
                 f"with {ask(role)}. {_IF_WIDE}"
             )
     used = [roles.value, *roles.others.values()]
-    table = unfold(table, used)
+    table = _finished(unfold(table, used), roles.unread)
+    _check_one_split(table, used)
     cells = {name: compact(table.columns[name]) for name in used}
     if cells[run := roles.others["run"]].dtype.kind == "U":
         cells[run] = np.array(same_names(cells[run].tolist(), table.where(run)))
@@ -586,6 +597,31 @@ def _read_long(table: Table, options: PredictionOptions) -> RawPredictions:
     table = select_one(table, "learner", roles.others.get("learner"), options.learner, _IF_ONE)[0]
     _check_filled(table, roles)
     return _arranged(table, roles)
+
+
+def _finished(table: Table, unread: Iterable[str]) -> Table:
+    """Leave out the rows of runs that failed or still go on, and warn of it."""
+    for name in unread:
+        if is_status(name, table.columns[name]):
+            out = np.array([status_word(cell) not in FINISHED for cell in table.columns[name]])
+            if out.all():
+                raise InputError(f"No row of {table.source} is of a finished run, by column {brief(name)}.")
+            if out.any():
+                text = f"{int(out.sum()):,} row(s) of {table.source} are of runs that are not finished by column "
+                text += f"{brief(name)}, and are left out"
+                warnings.warn(text, CurvewiseWarning, stacklevel=3)
+                table = table.keep(~out, text)
+    return table
+
+
+def _check_one_split(table: Table, used: Sequence[str]) -> None:
+    """Refuse examples of a training set beside those of a test set."""
+    for name in (k for k in table.columns if k not in used and normal(k) in _SPLIT):
+        there = list(dict.fromkeys(names_in(table, name)))
+        if len(there) > 1 and set(map(normal, there)) & _SPLITS:
+            raise InputError(
+                f"{table.where(name)} names {len(there)} splits: {list_names(there)}. Keep the rows of one."
+            )
 
 
 _IF_ONE = f", or pass {ask('learner', None)} if they are one"
@@ -750,6 +786,8 @@ def _read_wide(table: Table, options: PredictionOptions) -> RawPredictions:
             )
     table = select_one(table, "learner", others.get("learner"), options.learner, _IF_ONE)[0]
     values = [name for name in table.columns if name not in others.values()]
+    if row == "example":
+        kind = kind or _check_run_columns(table, values)
     cells = _matrix(table, values, kind)
     unnamed = all(name == f"{_UNNAMED}{i}" for i, name in enumerate(values))
     headings = None if unnamed else np.array(values, dtype=np.str_)
@@ -770,6 +808,23 @@ def _read_wide(table: Table, options: PredictionOptions) -> RawPredictions:
             *table.notes,
         ),
     )
+
+
+_NUMBERED = re.compile(r"(.*?)_?[0-9]+")
+
+
+def _check_run_columns(table: Table, names: Sequence[str]) -> str | None:
+    """Refuse a column that is called otherwise than the numbered runs beside it; return the kind by their name."""
+    stems = [m[1] if (m := _NUMBERED.fullmatch(normal(name))) else None for name in names]
+    common, count = Counter(stems).most_common(1)[0]
+    odd = [name for name, stem in zip(names, stems, strict=True) if stem != common]
+    if common and count > 1 and count > len(odd) > 0 and all(stem is None for stem in stems if stem != common):
+        raise InputError(
+            f"{table.source} has {count} columns called {common} and a number, and {list_names(odd, 3)}: is that a "
+            "run? Give it such a name; if not, remove it."
+        )
+    role = None if odd or not common else role_of(common) or _called_right(common)
+    return None if role == "prediction" else KIND_OF.get(role or "")
 
 
 def _row_is(axes: Sequence[str], source: str) -> str:
@@ -894,13 +949,16 @@ def load_scores(
         folder = store_folder(source)
         table = store_table(folder) if folder else read_table(source, single=True)
     name = _value_column(table, value)
-    check_direction([name], table.where(name), unit, higher_is_better)
     members = [by] if isinstance(by, str) else list(by or ())
     for column in members:
         check_column(table.columns, table.source, arg("by", column), column)
     table = _runs_only(unfold(table, [name, *members]), name, members)
-    _check_copies(table)
-    chosen = decide_unit(unit, higher_is_better, [name])
+    metric = _check_one_kind(table, [name, *members])
+    said = [name] if metric is None else [name, metric]
+    check_direction(said, table.where(name), unit, higher_is_better)
+    _check_copies(table, name, members)
+    chosen = decide_unit(unit, higher_is_better, [name], metric)
+    check_percent(unit, chosen, numbers(table, name), table.where(name))
     errors = chosen.errors(numbers(table, name), table.where(name))
     # Without a unit the result is in fractions, whatever the column had.
     if unit is None and chosen.name == "percent":
@@ -954,13 +1012,62 @@ def _runs_only(table: Table, value: str, members: Sequence[str]) -> Table:
     return table.take(np.flatnonzero(~out))
 
 
-def _check_copies(table: Table) -> None:
-    """Refuse a run that is there twice: rows alike in every column, one of which tells runs."""
-    columns = {k: list(map(str, cells)) for k, cells in table.columns.items()}
-    ids = [k for k, cells in columns.items() if tells_runs(k) and len(set(cells)) > 1]
-    seen: dict[tuple[str, ...], int] = {}
-    for row, cells in enumerate(zip(*columns.values(), strict=True) if ids else ()):
-        if (first := seen.setdefault(cells, row)) != row:
+_METRIC = synonyms("metric measure metric_name eval_metric scorer scoring score_name")
+_SPLIT = synonyms("split subset partition phase")
+_SPLITS = synonyms("train training test testing val valid validation dev eval")
+_PASS = synonyms("epoch epochs step steps iteration iter checkpoint dataset task")
+_INDEX = synonyms("index row row_number unnamed_0")
+
+
+def _check_one_kind(table: Table, taken: Sequence[str]) -> str | None:
+    """Refuse rows of several metrics or splits, which are no runs of one training, and return the metric."""
+    metric = None
+    for name in (k for k in table.columns if k not in taken and normal(k) in _METRIC | _SPLIT):
+        there = list(dict.fromkeys(names_in(table, name)))
+        noun = "metric" if normal(name) in _METRIC else "split"
+        if len(there) > 1 and (noun == "metric" or set(map(normal, there)) & _SPLITS):
+            raise InputError(
+                f"{table.where(name)} names {len(there)} {noun}s: {list_names(there)}. Keep the rows of one, or tell "
+                f"trainings apart by it with {arg('by', name)}."
+            )
+        metric = there[0] if noun == "metric" else metric
+    return metric
+
+
+def _check_copies(table: Table, value: str, members: Sequence[str]) -> None:
+    """Refuse a run that is there twice: rows of one training, fold and seed; or every row again."""
+    columns = {k: list(map(str, cells)) for k, cells in table.columns.items() if normal(k) not in _INDEX}
+    training = list(zip(*(columns[k] for k in members), strict=True)) or [()] * len(table)
+    ids = [k for k, cells in columns.items() if tells_runs(k) and k not in (value, *members) and len(set(cells)) > 1]
+    known = np.array([any(not is_missing(table.columns[k][row]) for k in ids) for row in range(len(table))])
+    seen: dict[tuple[Any, ...], int] = {}
+    for row in np.flatnonzero(known).tolist():
+        if (first := seen.setdefault((training[row], *(columns[k][row] for k in ids)), row)) != row:
             which = ", ".join(f"{k} {brief(columns[k][row])}" for k in ids)
-            rows = f"Rows {table.rows[first]} and {table.rows[row]} of {table.source}"
-            raise InputError(f"{rows} are the same run ({which}) with the same values: remove one of them.")
+            differ = [k for k, cells in columns.items() if k != value and cells[first] != cells[row]]
+            alike = columns[value][first] == columns[value][row]
+            remedy = " with the same values: remove one of them" if alike else ": remove one of them"
+            if differ:
+                by = arg("by", [*members, differ[0]] if members else differ[0])
+                remedy = f", and they differ in {list_names(differ, 3)}: keep the rows of one, or pass {by}"
+            raise InputError(
+                f"Rows {table.rows[first]} and {table.rows[row]} of {table.source} are the same run ({which}){remedy}. "
+                f"If {brief(ids[0])} does not tell runs apart, leave that column out."
+            )
+    if known.any():
+        return
+    for name in (k for k in columns if normal(k) in _PASS and k not in (value, *members)):
+        counted = Counter(zip(training, columns[name], strict=True))
+        # Once each, it is the epoch at which a run stopped.
+        if len(counted) > len(set(training)) and len(set(counted.values())) == 1 and max(counted.values()) > 1:
+            by = arg("by", [*members, name] if members else name)
+            raise InputError(
+                f"Rows of one training in {table.source} differ in {brief(name)}, with as many rows for each: keep the "
+                f"rows of one, or pass {by}."
+            )
+    counts = Counter(zip(*columns.values(), strict=True))
+    if len(counts) > 2 and (times_each := int(np.gcd.reduce(list(counts.values())))) > 1:
+        raise InputError(
+            f"Every row of {table.source} is there {times_each} times. Remove the copies, or add a column seed that "
+            "tells runs apart."
+        )
