@@ -6,7 +6,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import curvewise as cw
@@ -241,9 +240,10 @@ def _rows_of_two(sizes: tuple[int, ...] = (100, 200, 400, 800)) -> dict[str, lis
 
 
 def test_a_frame_with_a_column_of_scores_is_read_by_its_name() -> None:
+    pandas = pytest.importorskip("pandas")
     table = _rows_of_two()
     scores = {**{k: table[k] for k in ("learner", "n")}, "score": [1 - e for e in table["error"]]}
-    found = cw.compare_learners(pd.DataFrame(scores))
+    found = cw.compare_learners(pandas.DataFrame(scores))
     assert "a is significantly better than all others" in found.summary()
     fitted = cw.fit_learning_curves(scores, higher_is_better=True)["a"]
     assert fitted.error_at(800) == pytest.approx(cw.fit_learning_curves(scores)["a"].error_at(800))

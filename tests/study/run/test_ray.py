@@ -248,7 +248,8 @@ def test_nodes_come_and_go(tmp_path: Path, capfd: pytest.CaptureFixture[str]) ->
         cluster.shutdown()
     assert not trouble
     assert "waiting for one" in capfd.readouterr().err
-    assert (outcome.made, outcome.failed, len(outcome.lost)) == (8, {}, 1)
+    # The run on the node that was taken away; another, if it was sent there before the cluster noticed.
+    assert (outcome.made, outcome.failed, len(outcome.lost) >= 1) == (8, {}, True)
     assert len({e.where for e in heard}) == 2
     assert verify_store(study.runs_folder).sound
     assert not list((study.runs_folder / ".claims").iterdir())
