@@ -155,7 +155,8 @@ def test_a_worker_killed_on_a_real_cluster(tmp_path: Path, monkeypatch: pytest.M
     outcome = run_ray(study, workers=2, progress=False, tell=tell)
     assert len(killed) == 2
     assert (outcome.planned, outcome.failed) == (25, {})
-    assert Counter(e.kind for e in heard if e.kind == "done").total() >= 23
+    # Of the runs of a chunk whose worker was killed, some are stored before anybody hears of them.
+    assert Counter(e.kind for e in heard if e.kind == "done").total() >= 15
     assert Path.cwd() == study.folder
     run_local(here, workers=0, device="cpu", progress=False)
     assert results(study) == results(here)
