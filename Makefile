@@ -18,11 +18,11 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: $(VENV)/.demo
 	$(BIN)/curvewise demo
 
-# Three jobs side by side: two cores are busy even where a test waits for processes that it started. The small
-# environments are installed and used while the large one is still being installed. Long jobs come first, which lets
-# all end together. After a failure the others go on, and all failures are listed at the end.
+# Side by side, so that two cores are busy from the beginning to the end: the small environments are installed and used
+# while the large one is still being installed. Long jobs come first, which lets both cores end together. After a
+# failure the others go on, and all failures are listed at the end.
 test:
-	$(MAKE) -j3 -k --output-sync=target lint core floor docs package unit
+	$(MAKE) -j2 -k --output-sync=target lint core floor docs package unit
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
