@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import signal
 import subprocess
 import sys
 import warnings
@@ -32,6 +33,9 @@ hypothesis.settings.load_profile("steady")
 # What a user may have set for terminals and clusters.
 for name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "CLICOLOR_FORCE", "RAY_ADDRESS"):
     os.environ.pop(name, None)
+
+# A shell starts background jobs with Ctrl-C ignored, which every process they start would inherit. The tests send it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The mathematics of the lenses is tested where only numpy and scipy are installed. What reads files, draws, trains
 # or prints is tested where all is there.
