@@ -28,7 +28,7 @@ from scipy.special import expit
 
 import curvewise as cw
 from curvewise.errors import CurvewiseWarning
-from curvewise.tables import format_table
+from curvewise.text import format_table
 
 N = 1000
 DIFFICULTY = (-2.2, 2.0)

@@ -38,7 +38,7 @@ from scipy import stats
 from scipy.optimize import OptimizeWarning, curve_fit
 
 import curvewise as cw
-from curvewise.tables import format_table
+from curvewise.text import format_table
 
 Array = NDArray[np.float64]
 SEEDS = Path(__file__).resolve().parents[1] / "examples" / "fashion_mnist" / "seeds.npz"

@@ -34,8 +34,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from curvewise.transfer.calibration import cci
-from curvewise.transfer.risks import Control, TransferRisks, measured_control
+from curvewise.transfer.risks import Control, TransferRisks, cci, measured_control
 from curvewise.transfer.runs import TaskRuns, group_runs
 
 SIZES = 100.0 * 10 ** np.arange(4)

@@ -11,20 +11,8 @@ import numpy as np
 import pytest
 
 import curvewise as cw
-from curvewise.errors import UntrustedCodeError
-from curvewise.text import (
-    Message,
-    arg,
-    either,
-    format_chance,
-    format_count,
-    format_interval,
-    format_number,
-    format_size,
-    format_value,
-    neutral,
-    prefix,
-)
+from curvewise.errors import Message, UntrustedCodeError, arg, either, neutral, prefix
+from curvewise.text import format_chance, format_count, format_interval, format_number, format_size, format_value
 
 
 def test_a_message_is_its_text_in_python():

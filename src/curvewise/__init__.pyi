@@ -66,10 +66,10 @@ from curvewise.study.study import Study as Study
 from curvewise.study.study import load_study as load_study
 from curvewise.study.study import study_recipe as study_recipe
 from curvewise.transfer.blind import blind_guess as blind_guess
-from curvewise.transfer.calibration import calibrated_risk as calibrated_risk
-from curvewise.transfer.calibration import cci as cci
 from curvewise.transfer.load import load_risks as load_risks
 from curvewise.transfer.measure import measure_transfer as measure_transfer
+from curvewise.transfer.risks import calibrated_risk as calibrated_risk
+from curvewise.transfer.risks import cci as cci
 from curvewise.types.measurements import Measurements as Measurements
 from curvewise.types.predictions import Predictions as Predictions
 from curvewise.types.results import Interval as Interval

@@ -1,15 +1,23 @@
-"""Errors and warnings of curvewise."""
+"""Errors and warnings of curvewise, and the messages in them, which mention arguments.
+
+A message that says ``unit='percent'`` to someone who writes Python says ``--unit percent`` on the command line. It is
+written once, with :func:`arg` in the place of the argument, and becomes a :class:`Message`.
+"""
 
 from __future__ import annotations
 
+import ast
+import difflib
 import errno
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from pathlib import PurePath
+from typing import Any, Self
 
-from curvewise.text import UNSET, Message, arg, arg_name, mentioned
+UNSET: Any = object()
+"""No value: the argument is only named."""
 
 _REMEDIES = {
     errno.ENOSPC: "make room there",
@@ -141,3 +149,164 @@ def quietly() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CurvewiseWarning)
         yield
+
+
+# Messages and the names in them.
+
+# Marks around an argument inside a text, from the private area of Unicode so that no user's text holds them.
+_ARGUMENT, _EITHER, _THEN, _END = "\ue000", "\ue001", "\ue002", "\ue003"
+_MARKED = re.compile("([\ue000\ue001])([^\ue000-\ue003]*)\ue002([^\ue000-\ue003]*)\ue003")
+_MARKS = re.compile("[\ue000-\ue003]")
+
+
+def arg(name: str, value: Any = UNSET) -> str:
+    """Mention an argument, and perhaps a value for it, inside the text of a :class:`Message`.
+
+    >>> Message(f"Pass {arg('unit', 'percent')}, or {arg('labels')} for classes.")
+    "Pass unit='percent', or labels=… for classes."
+    """
+    text = "…" if value is UNSET else _MARKS.sub("", brief(value, 200))
+    return f"{_ARGUMENT}{name}{_THEN}{text}{_END}"
+
+
+def arg_name(name: str) -> str:
+    """Mention an argument by its bare name, as the subject of a sentence.
+
+    >>> Message(f"{arg_name('n')} holds -50.")
+    'n holds -50.'
+    """
+    return f"{_ARGUMENT}{name}{_THEN}{_END}"
+
+
+def either(python: str, command: str) -> str:
+    """Mention something that Python and the command line call by different names.
+
+    >>> Message(f"Make one with {either('cw.blind_guess(…)', '`curvewise transfer blind`')}.")
+    'Make one with cw.blind_guess(…).'
+    """
+    return f"{_EITHER}{python}{_THEN}{command}{_END}"
+
+
+class Message(str):
+    """A text in the terms of Python that can also be worded in those of the command line.
+
+    Parameters
+    ----------
+    text : str
+        With arguments written by :func:`arg` and :func:`either`.
+    """
+
+    __slots__ = ("marked",)
+    marked: str
+
+    def __new__(cls, text: str) -> Self:
+        """Keep the marks aside and show the terms of Python."""
+        marked = text.marked if isinstance(text, Message) else text
+        plain = _MARKED.sub(lambda m: f"{m[2]}={m[3]}" if m[1] == _ARGUMENT and m[3] else m[2], marked)
+        message = super().__new__(cls, plain)
+        message.marked = marked
+        return message
+
+    def __reduce__(self) -> tuple[type[Message], tuple[str]]:
+        """Copy and pickle with the marks, as messages of workers are."""
+        return type(self), (self.marked,)
+
+    def worded(self, option: Callable[[str, Any], str]) -> str:
+        """Return the message with each argument as ``option(name, value)`` writes it.
+
+        >>> Message(f"Pass {arg('unit', 'percent')}.").worded(lambda name, value: f"--{name} {value}")
+        'Pass --unit percent.'
+        """
+
+        def write(found: re.Match[str]) -> str:
+            return found[3] if found[1] == _EITHER else option(found[2], _value(found[3]))
+
+        return _MARKED.sub(write, self.marked)
+
+
+def neutral(text: str, **ways: str) -> str:
+    """Word a message for a picture or a page, which both those who write Python and those who type commands read.
+
+    ``ways`` say how an argument is given there, with ``{0}`` for its value.
+
+    >>> neutral(Message(f"Use {arg('form', 'auto')}, or pass {arg('chance')}."))
+    'Use form auto, or pass chance.'
+    >>> neutral(Message(f"Use {arg('form', 'auto')}."), form="`study report --form {0}`")
+    'Use `study report --form auto`.'
+    """
+    if not isinstance(text, Message):
+        return text
+
+    def write(name: str, value: Any) -> str:
+        if name in ways and value is not UNSET:
+            return ways[name].format(value)
+        return name if value is UNSET or value is True else f"{name} {value}"
+
+    return text.worded(write)
+
+
+def mentioned(text: str) -> tuple[str | None, Any]:
+    """Return the argument that a text begins with and its value; None where it begins with something else.
+
+    >>> mentioned(f"{arg('unit', 'metres')} is not known."), mentioned("Pass a unit.")[0]
+    (('unit', 'metres'), None)
+    """
+    found = _MARKED.match(text)
+    return (found[2], _value(found[3])) if found and found[1] == _ARGUMENT else (None, UNSET)
+
+
+def _value(text: str) -> Any:
+    try:
+        return UNSET if text in ("…", "") else ast.literal_eval(text)
+    except (ValueError, SyntaxError):  # a value that was cut, or that only Python can write
+        return text
+
+
+def prefix(head: str, text: str) -> str:
+    """Put a head before a text, which remains a :class:`Message` if it is one.
+
+    >>> prefix("resnet: ", "the fit is poor")
+    'resnet: the fit is poor'
+    """
+    return Message(head + text.marked) if isinstance(text, Message) else head + text
+
+
+def brief(value: Any, width: int = 60) -> str:
+    """Return ``repr`` cut to a width, so that a hostile cell cannot flood a message.
+
+    >>> import numpy as np
+    >>> brief("a"), brief(np.int64(10))
+    ("'a'", '10')
+    """
+    if hasattr(value, "dtype") and not getattr(value, "ndim", 1):  # a scalar of numpy
+        value = value.item()
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # an integer of thousands of digits, lists in lists
+        text = f"<{type(value).__name__} too long to show>"
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def format_path(path: PurePath | str) -> str:
+    r"""Name a file in a message: quoted if the name could do something to a terminal.
+
+    >>> print(format_path("runs.npy"), format_path("a\x1b[2J.npy"))
+    runs.npy 'a\x1b[2J.npy'
+    """
+    name = path if isinstance(path, str) else path.name
+    return name if name.isprintable() and len(name) <= 120 else brief(name, 120)
+
+
+def list_names(names: Iterable[Any], most: int = 20) -> str:
+    """Write names in quotes, the first few of many."""
+    names = list(names)
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(brief(name) for name in names[:most]) + more
+
+
+def suggest(name: Any, options: Iterable[str]) -> str:
+    """Write a sentence with the closest names, empty if none is close."""
+    options = list(options)
+    lower = {option.strip().lower(): option for option in options}
+    close = difflib.get_close_matches(str(name).strip().lower(), lower, n=3, cutoff=0.6)
+    return f" Did you mean {' or '.join(brief(lower[c]) for c in close)}?" if close else ""

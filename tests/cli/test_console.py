@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from curvewise.cli.console import Page, UsageError, in_options, read_options, read_where, use_options, warn_each
-from curvewise.errors import CurvewiseWarning
-from curvewise.text import Message, arg, either
+from curvewise.errors import CurvewiseWarning, Message, arg, either
 
 
 def test_numbers_of_a_wide_table_are_never_cut(capsys, monkeypatch):

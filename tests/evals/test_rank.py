@@ -167,7 +167,7 @@ def test_questions_without_an_error_are_solved_by_all():
 
 
 def test_the_discrimination_of_a_question_is_no_percentage(board):
-    from curvewise.tables import readable_columns
+    from curvewise.text import readable_columns
 
     table = readable_columns(cw.rank_models(board).question_columns(), "fraction")
     assert not any(cell.text.endswith("%") for cell in table["discrimination"])

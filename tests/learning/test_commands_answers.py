@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import curvewise as cw
-from curvewise.types.units import Unit
+from curvewise.types.results import Unit
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from curvewise.errors import InputError
 from curvewise.learning.load import load_measurements
 from curvewise.ranking.load import load_checkpoint_scores
 from curvewise.reading import arrays as _arrays
-from curvewise.reading import files as _files
+from curvewise.reading import table as _files
 from curvewise.response.load import load_corpus
 from curvewise.transfer.load import load_risks
 from curvewise.variance.load import load_predictions, load_scores

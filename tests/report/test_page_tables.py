@@ -6,10 +6,10 @@ import math
 
 import pytest
 
+from curvewise.errors import Message, arg, prefix
 from curvewise.report.content import ReportTable, Section
 from curvewise.report.page import shown_columns
-from curvewise.tables import Cell, format_table
-from curvewise.text import Message, arg, prefix
+from curvewise.text import Cell, format_table
 
 
 @pytest.mark.parametrize(("low", "high"), [("rank_low", "rank_high"), ("low", "high")])

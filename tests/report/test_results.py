@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import curvewise as cw
+from curvewise.errors import neutral
 from curvewise.report.content import WAYS, Report, ReportTable
 from curvewise.report.results import results_report
-from curvewise.text import neutral
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

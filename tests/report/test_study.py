@@ -15,6 +15,7 @@ import pytest
 
 import curvewise as cw
 from curvewise.cli.app import main
+from curvewise.errors import neutral
 from curvewise.learning.partition import partition_training_set
 from curvewise.report.content import WAYS
 from curvewise.report.lenses import StudyFindings
@@ -25,7 +26,7 @@ from curvewise.response.curve import wilson
 from curvewise.study import Design, Learner, Study, load_study
 from curvewise.study import status as standings
 from curvewise.study.status import planned_runs
-from curvewise.text import format_interval, format_value, neutral
+from curvewise.text import format_interval, format_value
 
 
 def test_one_training_subset_says_why_there_is_no_answer_and_what_to_do(ran_report, ran):

@@ -10,7 +10,7 @@ from scipy import optimize, stats
 from scipy.special import gammaln
 
 from curvewise.stats import bounded_interval, mcnemar_pvalue, paired_interval, wilson_interval
-from curvewise.stats.proportions import paired_statistic, widened_variance
+from curvewise.stats.intervals import paired_statistic, widened_variance
 
 
 def test_five_of_five():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad, trapezoid
 
 from curvewise.errors import InputError
-from curvewise.transfer.calibration import calibrated_risk, cci
+from curvewise.transfer.risks import calibrated_risk, cci
 
 numbers = st.floats(-100, 100)
 

@@ -10,9 +10,8 @@ import pytest
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.transfer.measure import measure_transfer
-from curvewise.transfer.result import TransferResult
+from curvewise.transfer.result import TransferResult, measure_spread
 from curvewise.transfer.risks import Control, TransferRisks
-from curvewise.transfer.spread import measure_spread
 from curvewise.transfer.tasks import rank_tasks
 from curvewise.types import Interval
 

@@ -16,8 +16,7 @@ from curvewise.drawing.style import PALETTE
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.transfer.blind import blind_guess
 from curvewise.transfer.measure import measure_transfer
-from curvewise.transfer.result import MethodRank, TransferRanks
-from curvewise.transfer.spread import measure_spread
+from curvewise.transfer.result import MethodRank, TransferRanks, measure_spread
 from curvewise.transfer.tasks import rank_tasks
 from curvewise.transfer.wins import win_rate, win_rates
 

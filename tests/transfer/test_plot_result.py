@@ -19,11 +19,11 @@ import curvewise.transfer
 from curvewise.drawing.picture import draw, picture_of
 from curvewise.drawing.style import PALETTE, word_shade
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.transfer.calibration import cci
 from curvewise.transfer.gains import Equivalence
 from curvewise.transfer.measure import measure_transfer
 from curvewise.transfer.plot.panels import CROWD, GREY, NAMED_IN_CROWD, MethodLook, compact, end_at, thin
 from curvewise.transfer.plot.result import KINDS, pieces
+from curvewise.transfer.risks import cci
 from curvewise.types import Interval, Result
 
 HOSTILE = "$x$_<b>\n😀 " + "long " * 30

@@ -12,10 +12,9 @@ from scipy.stats import t as student
 from scipy.stats import ttest_ind, ttest_rel
 
 from curvewise.errors import CurvewiseWarning
-from curvewise.transfer.calibration import cci
 from curvewise.transfer.measure import measure_transfer
 from curvewise.transfer.result import Improvement
-from curvewise.transfer.risks import Control, TransferRisks
+from curvewise.transfer.risks import Control, TransferRisks, cci
 from curvewise.transfer.runs import StandardError, TaskEstimate, TaskRuns, group_runs
 
 SIZES = np.array([100.0, 1000.0, 10000.0])

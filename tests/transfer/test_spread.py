@@ -11,8 +11,8 @@ from scipy.stats import chi2, ttest_ind
 
 from curvewise.errors import InputError
 from curvewise.transfer.measure import measure_transfer
+from curvewise.transfer.result import measure_spread
 from curvewise.transfer.risks import Control, TransferRisks
-from curvewise.transfer.spread import measure_spread
 
 
 @pytest.fixture

@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import curvewise as cw
-from curvewise.tables import format_table
-from curvewise.text import format_interval, format_number
+from curvewise.text import format_interval, format_number, format_table
 from curvewise.types import Interval, Result, plain
 
 

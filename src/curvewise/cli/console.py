@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from cyclopts import CycloptsError, Group, Parameter, Token, UnusedCliTokensError
 from cyclopts.validators import Number
 
-from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError, MissingDependencyError
-from curvewise.text import UNSET, Message, format_interval, one_line
+from curvewise.errors import UNSET, CurvewiseError, CurvewiseWarning, InputError, Message, MissingDependencyError
+from curvewise.text import format_interval, one_line
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from curvewise.types.results import Result
-    from curvewise.types.units import Unit
+    from curvewise.types.results import Result, Unit
 
 
 Columns: TypeAlias = "Mapping[str, Sequence[Any] | NDArray[Any]]"
@@ -164,7 +163,7 @@ def text_of(error: BaseException | str) -> str:
 def in_options(text: str) -> str:
     """Word a message with the options of the command that runs.
 
-    >>> from curvewise.text import arg
+    >>> from curvewise.errors import arg
     >>> use_options({})
     >>> in_options(Message(f"Pass {arg('unit', 'percent')}, {arg('columns', {'n': 'size'})} or {arg('paired', True)}."))
     'Pass --unit percent, --column n=size or --paired.'
@@ -270,7 +269,7 @@ class Page:
             to.width = max(to.width, width_of(table)[0])  # print(width=) takes no more than this
             to.print(table, crop=False)
             return
-        from curvewise.tables import format_table
+        from curvewise.text import format_table
 
         text = format_table(columns, self.markup, digits, note=title)
         self._space(console())
@@ -319,7 +318,7 @@ def rich_table(columns: Columns, digits: int | None) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    from curvewise.tables import NUMBER
+    from curvewise.text import NUMBER
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for name, values in columns.items():
@@ -345,7 +344,7 @@ def width_of(table: Table) -> tuple[int, int]:
 def _cell(value: Any, digits: int | None) -> Text:
     from rich.text import Text
 
-    from curvewise.tables import Cell
+    from curvewise.text import Cell
     from curvewise.types.results import Interval
 
     if isinstance(value, Cell):
@@ -439,7 +438,7 @@ def expand_patterns(_: Any, tokens: Sequence[Token]) -> list[str]:
 
     NAME=PATTERN stays as it is: its files together have the name.
     """
-    from curvewise.reading.files import expand_files
+    from curvewise.reading.table import expand_files
 
     found: list[str] = []
     for token in tokens:

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 
 from curvewise.drawing.labels import safe_text
 from curvewise.drawing.style import as_percent
-from curvewise.errors import InputError
-from curvewise.text import arg, format_number, list_names
-from curvewise.types.units import FloatArray, Unit
+from curvewise.errors import InputError, arg, list_names
+from curvewise.text import format_number
+from curvewise.types.results import FloatArray, Unit
 
 NARROW = 4.0
 """Inches of Axes below which type is set smaller, and less is said."""

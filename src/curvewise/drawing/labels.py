@@ -10,7 +10,7 @@ from functools import lru_cache
 from matplotlib import rcParams
 from matplotlib.font_manager import FontProperties, findfont, get_font
 
-from curvewise.text import neutral
+from curvewise.errors import neutral
 
 LONGEST = 32
 """Characters of a name that are shown."""

@@ -17,10 +17,9 @@ from numpy.typing import ArrayLike
 from curvewise.drawing.axes import is_narrow
 from curvewise.drawing.labels import clean, safe_text, shorten
 from curvewise.drawing.style import NEUTRAL, make_legend, word_shade, write_caption
-from curvewise.errors import InputError
-from curvewise.text import arg, format_number, list_names
-from curvewise.types.results import Interval
-from curvewise.types.units import FloatArray
+from curvewise.errors import InputError, arg, list_names
+from curvewise.text import format_number
+from curvewise.types.results import FloatArray, Interval
 
 INTERVAL = "curvewise-interval"
 CUT = "curvewise-cut"

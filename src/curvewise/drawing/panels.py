@@ -14,8 +14,7 @@ from curvewise.drawing.labels import clean, wrap_lines
 from curvewise.drawing.marks import digits
 from curvewise.drawing.style import CAPTION, unsaid, word_shade
 from curvewise.text import format_interval
-from curvewise.types.results import Interval
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray, Interval
 
 END = "curvewise-end"
 """Group id of a name at the end of a line."""

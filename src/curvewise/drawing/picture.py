@@ -12,8 +12,7 @@ from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from curvewise.errors import InputError
-from curvewise.text import list_names, suggest
+from curvewise.errors import InputError, list_names, suggest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,8 +18,8 @@ from matplotlib.ticker import FuncFormatter
 from matplotlib.transforms import ScaledTranslation
 
 from curvewise.drawing.labels import wrap_lines
-from curvewise.text import neutral
-from curvewise.types.units import Unit
+from curvewise.errors import neutral
+from curvewise.types.results import Unit
 
 PALETTE = (
     "#005098",  # blue

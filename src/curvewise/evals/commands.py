@@ -36,8 +36,8 @@ from curvewise.cli.console import (
     warn,
     warn_each,
 )
-from curvewise.errors import InputError, quietly
-from curvewise.text import format_chance, format_count, format_size, list_names, prefix
+from curvewise.errors import InputError, list_names, prefix, quietly
+from curvewise.text import format_chance, format_count, format_size
 
 if TYPE_CHECKING:
     from curvewise.evals.evals import Evals
@@ -432,7 +432,7 @@ def rank(
     """
     page = (showing or Showing()).page()
     from curvewise.evals.rank import rank_models
-    from curvewise.tables import readable_columns
+    from curvewise.text import readable_columns
 
     given = (reading or EvalsReading()).load(files)
     with quietly():

@@ -17,10 +17,8 @@ from curvewise.evals.pairs import PairTests, pair_tests
 from curvewise.evals.questions import question_design, question_scores, question_warnings
 from curvewise.evals.score import error_cells, in_points, points
 from curvewise.stats.clusters import Clusters, sample_design
-from curvewise.tables import Cell
-from curvewise.text import format_count, format_interval, format_pvalue, format_value, supported_decimals
-from curvewise.types.results import Interval, Result, check_level
-from curvewise.types.units import FloatArray
+from curvewise.text import Cell, format_count, format_interval, format_pvalue, format_value, supported_decimals
+from curvewise.types.results import FloatArray, Interval, Result, check_level
 
 POPULATIONS = {
     (False, False): "new questions of the same kind, for these two models as they are",

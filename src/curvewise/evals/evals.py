@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import InputError
-from curvewise.text import arg, format_count, list_names
+from curvewise.errors import InputError, arg, list_names
+from curvewise.text import format_count
 from curvewise.types.predictions import Predictions
-from curvewise.types.results import data_frame
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray, data_frame
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,15 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from curvewise.errors import InputError, warn_all
+from curvewise.errors import InputError, list_names, warn_all
 from curvewise.evals.evals import Evals, place_of
 from curvewise.evals.questions import question_scores
 from curvewise.evals.score import in_points
 from curvewise.stats.clusters import sample_design
-from curvewise.stats.proportions import widened_variance
-from curvewise.text import format_count, format_interval, format_value, list_names
-from curvewise.types.results import Interval, Result, check_level
-from curvewise.types.units import FloatArray
+from curvewise.stats.intervals import widened_variance
+from curvewise.text import format_count, format_interval, format_value
+from curvewise.types.results import FloatArray, Interval, Result, check_level
 
 FEW_LABELS = 20
 """With fewer labels the correction itself is hardly known."""

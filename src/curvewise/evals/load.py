@@ -10,15 +10,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import CurvewiseWarning, InputError, Message
 from curvewise.evals.evals import Evals
 from curvewise.evals.logs.align import align, align_questions
 from curvewise.evals.logs.block import LogOptions
 from curvewise.evals.logs.choice import EvalChoice, Selection, code_of, select_blocks, used
 from curvewise.evals.logs.collect import collect
-from curvewise.reading.files import large_files
 from curvewise.reading.roles import ColumnMap
-from curvewise.text import Message
+from curvewise.reading.table import large_files
 from curvewise.types.results import Result
 
 Wide = Literal["models"]

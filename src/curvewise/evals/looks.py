@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError, warn_all
+from curvewise.errors import InputError, arg, warn_all
 from curvewise.evals.evals import Evals
 from curvewise.evals.pairs import pair_tests
 from curvewise.evals.questions import question_scores
 from curvewise.evals.score import in_points
-from curvewise.stats.sequential import sequential_design
-from curvewise.text import arg, format_interval, format_pvalue
+from curvewise.stats.tests import sequential_design
+from curvewise.text import format_interval, format_pvalue
 from curvewise.types.results import Interval, Result, check_level
 
 DRAWS = 100_000

@@ -10,14 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, stdtr, stdtrit
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, list_names
 from curvewise.evals.evals import Evals
 from curvewise.evals.questions import LEAST, QuestionScores, question_design, question_scores, seed_variance
 from curvewise.stats.clusters import Clusters, sample_design
-from curvewise.stats.intervals import SampledMean, both_sampled
-from curvewise.stats.proportions import mcnemar_pvalue, paired_interval, paired_statistic, widened_variance
-from curvewise.text import list_names
-from curvewise.types.units import FloatArray
+from curvewise.stats.intervals import (
+    SampledMean,
+    both_sampled,
+    mcnemar_pvalue,
+    paired_interval,
+    paired_statistic,
+    widened_variance,
+)
+from curvewise.types.results import FloatArray
 
 BLOCK = 2**22
 """Cells of differences that are held at a time."""

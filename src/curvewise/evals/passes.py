@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError, quietly, warn_all
+from curvewise.errors import InputError, list_names, quietly, warn_all
 from curvewise.evals.evals import Evals, place_of
 from curvewise.evals.load import as_evals
 from curvewise.evals.score import error_cells, score_evals
-from curvewise.text import format_count, format_interval, list_names
-from curvewise.types.results import Interval, Result
-from curvewise.types.units import FloatArray
+from curvewise.text import format_count, format_interval
+from curvewise.types.results import FloatArray, Interval, Result
 
 KINDS = {"pass@": "at least one of k samples is right", "pass^": "all k samples are right"}
 

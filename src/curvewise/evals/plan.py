@@ -13,15 +13,14 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import chdtri, nctdtr, ndtr, ndtri, stdtrit
 
-from curvewise.errors import InputError, warn_all
+from curvewise.errors import InputError, arg, warn_all
 from curvewise.evals.compare import EvalComparison, compare_evals
 from curvewise.evals.load import as_evals
 from curvewise.evals.looks import LookPlan, check_coverage, plan_looks
 from curvewise.evals.score import points
-from curvewise.stats.proportions import mcnemar_power
-from curvewise.stats.sequential import sequential_design
-from curvewise.tables import Cell
-from curvewise.text import arg, format_count, format_number, format_size
+from curvewise.stats.intervals import mcnemar_power
+from curvewise.stats.tests import sequential_design
+from curvewise.text import Cell, format_count, format_number, format_size
 from curvewise.types.results import Interval, Result
 
 TRIED = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100)

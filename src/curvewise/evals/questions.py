@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import binom
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, arg, list_names
 from curvewise.evals.evals import Evals
 from curvewise.stats.clusters import FEW_CLUSTERS, Clusters, sample_design
-from curvewise.text import arg, format_count, list_names
-from curvewise.types.units import FloatArray
+from curvewise.text import format_count
+from curvewise.types.results import FloatArray
 
 _METRIC = re.compile(r"pass([@^])(\d+)")
 FEW_QUESTIONS = 10

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError, warn_all
+from curvewise.errors import InputError, either, warn_all
 from curvewise.evals.evals import Evals
 from curvewise.evals.load import as_evals
 from curvewise.evals.pairs import pair_tests
 from curvewise.evals.questions import QuestionScores, question_scores
 from curvewise.evals.score import score_models
 from curvewise.stats.tests import holm
-from curvewise.text import either, format_count, format_interval
-from curvewise.types.results import Result, check_level, data_frame, plain
-from curvewise.types.units import FloatArray
+from curvewise.text import format_count, format_interval
+from curvewise.types.results import FloatArray, Result, check_level, data_frame, plain
 
 if TYPE_CHECKING:
     import pandas as pd

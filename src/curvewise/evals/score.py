@@ -24,12 +24,9 @@ from curvewise.evals.questions import (
     seed_variance,
 )
 from curvewise.stats.clusters import Clusters, sample_design
-from curvewise.stats.intervals import both_sampled
-from curvewise.stats.proportions import WORST, bounded_interval, wilson_interval
-from curvewise.tables import Cell
-from curvewise.text import format_count, format_interval, format_number, format_target
-from curvewise.types.results import Interval, Result, check_level
-from curvewise.types.units import FloatArray
+from curvewise.stats.intervals import WORST, both_sampled, bounded_interval, wilson_interval
+from curvewise.text import Cell, format_count, format_interval, format_number, format_target
+from curvewise.types.results import FloatArray, Interval, Result, check_level
 
 
 def score_evals(

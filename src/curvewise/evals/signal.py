@@ -14,8 +14,7 @@ from scipy.special import chdtri, stdtrit
 from curvewise.errors import InputError, warn_all
 from curvewise.stats.intervals import KNOWN
 from curvewise.text import format_interval
-from curvewise.types.results import Interval, Result, check_level, interval_columns
-from curvewise.types.units import FloatArray, as_floats
+from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level, interval_columns
 
 FEW_CHECKPOINTS = 5
 """With fewer checkpoints of all runs together, the noise is hardly known."""

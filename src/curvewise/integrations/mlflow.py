@@ -9,11 +9,10 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, brief, list_names, suggest
 from curvewise.integrations.runs import import_tracker, is_table_path, measure_runs, runs_table, stack_predictions
 from curvewise.reading.roles import ColumnMap
 from curvewise.reading.table import Table
-from curvewise.text import brief, list_names, suggest
 from curvewise.types.measurements import Measurements
 from curvewise.types.predictions import Predictions
 

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from curvewise.errors import InputError, MissingDependencyError
+from curvewise.errors import InputError, MissingDependencyError, arg, brief, list_names, suggest
 from curvewise.learning.load import ROLES, measurements_of
-from curvewise.reading.files import read_table
 from curvewise.reading.roles import (
     FINISHED,
     SIZE,
@@ -28,10 +27,10 @@ from curvewise.reading.roles import (
     status_word,
     tells_runs,
 )
-from curvewise.reading.table import Table, is_missing, numbers, table_from_records, texts
+from curvewise.reading.table import Table, is_missing, numbers, read_table, table_from_records, texts
 from curvewise.reading.trackers import metric_names, plain_names
 from curvewise.store.tables import failure_notes
-from curvewise.text import arg, brief, format_count, list_names, suggest
+from curvewise.text import format_count
 from curvewise.types.measurements import Measurements
 from curvewise.types.predictions import Predictions
 from curvewise.variance.load import load_predictions

@@ -14,12 +14,11 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, brief, format_path
 from curvewise.integrations.runs import import_tracker, is_table_path, measure_runs, runs_table, stack_predictions
 from curvewise.reading.roles import ColumnMap
 from curvewise.reading.table import Table
 from curvewise.reading.trackers import flatten
-from curvewise.text import brief, format_path
 from curvewise.types.measurements import Measurements
 from curvewise.types.predictions import Predictions
 

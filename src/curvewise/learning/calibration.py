@@ -26,7 +26,7 @@ from scipy.special import expit, ndtri
 
 from curvewise.learning.extrapolation import LawEnsemble, fit_ensemble
 from curvewise.learning.power import GroupedRuns
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 """Levels whose quantiles are stored; others are interpolated."""

@@ -45,9 +45,17 @@ from curvewise.cli.console import (
     warn_each,
     width_of,
 )
-from curvewise.errors import InputError, quietly
-from curvewise.tables import Cell, interval_cell, readable_columns
-from curvewise.text import as_count, format_chance, format_count, format_size, format_target, prefix
+from curvewise.errors import InputError, prefix, quietly
+from curvewise.text import (
+    Cell,
+    as_count,
+    format_chance,
+    format_count,
+    format_size,
+    format_target,
+    interval_cell,
+    readable_columns,
+)
 
 if TYPE_CHECKING:
     from curvewise.learning.curve import Curve

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, Message, arg, prefix
 from curvewise.learning.curve import Curve, check_curves, check_size, check_sizes_to_predict
 from curvewise.learning.fit import fitted_curves
 from curvewise.stats.intervals import (
@@ -21,20 +21,18 @@ from curvewise.stats.intervals import (
     first_crossing,
     probability_lowest,
 )
-from curvewise.tables import Cell, name_better, readable_columns
 from curvewise.text import (
-    Message,
-    arg,
+    Cell,
     format_chance,
     format_count,
     format_interval,
     format_number,
     format_pvalue,
     format_size,
-    prefix,
+    name_better,
+    readable_columns,
 )
-from curvewise.types.results import Interval, Result, check_level, data_frame, interval_columns
-from curvewise.types.units import FloatArray, Unit
+from curvewise.types.results import FloatArray, Interval, Result, Unit, check_level, data_frame, interval_columns
 
 if TYPE_CHECKING:
     import pandas as pd

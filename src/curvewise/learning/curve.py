@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtrit
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import CurvewiseWarning, InputError, Message, arg
 from curvewise.learning.calibration import power_interval
 from curvewise.learning.extrapolation import SHORTEST_PREFIX, Continuation, continue_curve
 from curvewise.learning.power import (
@@ -40,19 +40,17 @@ from curvewise.learning.power import (
     size_weights,
 )
 from curvewise.stats.intervals import crossing_interval
-from curvewise.tables import Cell, interval_cell
 from curvewise.text import (
-    Message,
-    arg,
+    Cell,
     as_count,
     format_chance,
     format_interval,
     format_number,
     format_size,
     format_target,
+    interval_cell,
 )
-from curvewise.types.results import Interval, Result, check_level, data_frame
-from curvewise.types.units import FloatArray, Unit
+from curvewise.types.results import FloatArray, Interval, Result, Unit, check_level, data_frame
 
 if TYPE_CHECKING:
     import pandas as pd

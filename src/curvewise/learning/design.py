@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, arg
 from curvewise.learning.curve import LearningCurve, check_size, check_sizes_to_predict, quantity
 from curvewise.learning.power import SLOPE_STD
-from curvewise.text import arg, as_count, format_count, format_number, format_value
-from curvewise.types.results import Result, check_level
-from curvewise.types.units import FloatArray, Unit
+from curvewise.text import as_count, format_count, format_number, format_value
+from curvewise.types.results import FloatArray, Result, Unit, check_level
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import fdtrc, ndtr, psi, stdtrit, zeta
 
-from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError, quietly
+from curvewise.errors import (
+    CurvewiseError,
+    CurvewiseWarning,
+    InputError,
+    Message,
+    arg,
+    list_names,
+    prefix,
+    quietly,
+    suggest,
+)
 from curvewise.learning.calibration import ensemble_interval
 from curvewise.learning.curve import (
     EXTRAPOLATION_LIMIT,
@@ -48,10 +58,9 @@ from curvewise.learning.power import (
     scale_for,
 )
 from curvewise.stats.intervals import excluded_level
-from curvewise.text import Message, arg, format_count, format_number, format_pvalue, list_names, prefix, suggest
+from curvewise.text import format_count, format_number, format_pvalue
 from curvewise.types.measurements import Measurements
-from curvewise.types.results import Result, data_frame
-from curvewise.types.units import FloatArray, Unit, as_floats, same_names
+from curvewise.types.results import FloatArray, Result, Unit, as_floats, data_frame, same_names
 
 if TYPE_CHECKING:
     import pandas as pd

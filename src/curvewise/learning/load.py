@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError
-from curvewise.reading.files import expand_files, large_files, read_table
+from curvewise.errors import InputError, Message, arg, brief, list_names
 from curvewise.reading.roles import (
     FOLD,
     HIGHER_IS_BETTER,
@@ -52,22 +51,25 @@ from curvewise.reading.table import (
     Table,
     check_grouping,
     decimal_note,
+    expand_files,
     first_row,
     full_names,
     is_measured,
     is_missing,
     label_array,
+    large_files,
     list_columns,
     names_in,
     numbers,
     parse,
+    read_table,
     unfold,
 )
 from curvewise.reading.trackers import plain_names
 from curvewise.store.tables import holds_losses, store_folder, store_table
-from curvewise.text import Message, arg, as_count, brief, format_count, list_names
+from curvewise.text import as_count, format_count
 from curvewise.types.measurements import Measurements
-from curvewise.types.units import FloatArray, Unit, same_names
+from curvewise.types.results import FloatArray, Unit, same_names
 
 _VALUE = Role(
     "value",

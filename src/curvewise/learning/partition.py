@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.text import arg, format_count
+from curvewise.errors import CurvewiseWarning, InputError, arg
+from curvewise.text import format_count
 from curvewise.types.predictions import check_labelled
-from curvewise.types.results import data_frame
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray, data_frame
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -39,7 +39,7 @@ from curvewise.drawing.style import (
     value_label,
     write_caption,
 )
-from curvewise.errors import InputError, quietly
+from curvewise.errors import InputError, neutral, quietly
 from curvewise.learning.comparison import SEARCH, CurveComparison, LearnerComparison, LearnerRanking
 from curvewise.learning.curve import (
     EXTRAPOLATION_LIMIT,
@@ -55,10 +55,9 @@ from curvewise.learning.design import SizePlan
 from curvewise.learning.fit import LearningCurves, fit_learning_curves
 from curvewise.learning.power import GroupedRuns, check_choice, group_runs
 from curvewise.learning.validation import LeaveOneSizeOut, Stability, VarianceCheck
-from curvewise.text import format_chance, format_count, format_interval, format_number, format_value, neutral
+from curvewise.text import format_chance, format_count, format_interval, format_number, format_value
 from curvewise.types.measurements import Measurements
-from curvewise.types.results import Interval, check_level
-from curvewise.types.units import FloatArray, Unit
+from curvewise.types.results import FloatArray, Interval, Unit, check_level
 
 Values: TypeAlias = tuple[ArrayLike, ArrayLike]
 

@@ -21,9 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtr, stdtrit
 
-from curvewise.errors import InputError
-from curvewise.text import list_names
-from curvewise.types.units import FloatArray, Unit, as_floats
+from curvewise.errors import InputError, list_names
+from curvewise.types.results import FloatArray, Unit, as_floats
 
 GAMMA_GRID: FloatArray = np.arange(-99, 0) / 100.0
 """The paper's search grid, −0.99, …, −0.01 (Eq. 4)."""

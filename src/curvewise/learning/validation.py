@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, arg
 from curvewise.learning.curve import Curve, check_curves, check_size
 from curvewise.learning.fit import build_curve
 from curvewise.learning.power import (
@@ -27,9 +27,8 @@ from curvewise.learning.power import (
     slope_variance,
 )
 from curvewise.stats.intervals import paired_t_test
-from curvewise.text import arg, format_count, format_number, format_value
-from curvewise.types.results import Result
-from curvewise.types.units import FloatArray, Unit, as_floats
+from curvewise.text import format_count, format_number, format_value
+from curvewise.types.results import FloatArray, Result, Unit, as_floats
 
 PAPER_ROWS = (*(("power", scheme) for scheme in WEIGHTS), ("sqrt", "size"), ("sqrt2", "size"), ("power2", "size"))
 """Forms and weights of the table in the paper's Fig. 2, in its order."""

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, arg
 from curvewise.nn.augmentation import make_augmentation
 from curvewise.nn.devices import own_generator
 from curvewise.nn.task import Examples, choose_rows, is_amount, is_pair, standardised
 from curvewise.nn.training import misfit, parse_views
-from curvewise.text import arg
 
 ROUNDS = 10  # times that a sampler may go through its dataset: some never end
 MOST_READY = 2**30  # bytes of inputs that are also kept normalised

@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 
-from curvewise.errors import CurvewiseError, InputError
+from curvewise.errors import CurvewiseError, InputError, arg
 from curvewise.nn.data import Resident, Streamed, fits
 from curvewise.nn.devices import doubts_of, find_device, ran_out_of_memory, reproducible, spoilt_device
 from curvewise.nn.lane import (
@@ -42,7 +42,6 @@ from curvewise.nn.networks import draw_network, features_of, head_of
 from curvewise.nn.schedules import Goal, drive
 from curvewise.nn.task import Assignment, Examples, Keep, Trained, check_alike, settle_training
 from curvewise.nn.training import Training, misfit
-from curvewise.text import arg
 
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS repeats its bits only with a fixed workspace
 

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from curvewise.errors import InputError, MissingDependencyError
+from curvewise.errors import InputError, Message, MissingDependencyError, arg
 from curvewise.nn.architectures import ARCHITECTURES, FIRST_LAYERS, image_shape
 from curvewise.nn.devices import own_generator
 from curvewise.nn.files.hugging_face import hugging_face_model
@@ -25,7 +25,6 @@ from curvewise.nn.own_code import find_function, importable, installed, names_ow
 from curvewise.nn.task import Outputs, check_outputs_of
 from curvewise.nn.training import IMAGE_ARCHITECTURES, Training, behind_first_layer, check_torchvision_options, misfit
 from curvewise.nn.whitening import Whitening
-from curvewise.text import Message, arg
 
 
 def make_network(training: Training, shape: tuple[int, ...], classes: Outputs, folder: Path | None = None) -> nn.Module:

@@ -20,9 +20,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from curvewise.errors import arg, list_names
 from curvewise.nn.task import check_shape
 from curvewise.nn.training import NUMBER_LOSSES, Training, misfit
-from curvewise.text import arg, list_names
 
 Tensors = list[Tensor]
 State = dict[str, Tensors]

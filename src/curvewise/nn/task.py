@@ -10,9 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, arg
 from curvewise.nn.training import IMAGE_ARCHITECTURES, LARGEST, NUMBER_LOSSES, Training, misfit
-from curvewise.text import arg
 
 
 @dataclass(frozen=True, eq=False)

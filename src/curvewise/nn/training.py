@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from curvewise.errors import InputError
-from curvewise.text import arg, suggest
+from curvewise.errors import InputError, arg, suggest
 
 ROW_ARCHITECTURES = (
     *("linear", "mlp", "cnn", "vgg11", "vgg13", "vgg16", "vgg19", "nin"),

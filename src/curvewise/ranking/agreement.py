@@ -21,8 +21,7 @@ from curvewise.ranking.prediction import NleepSettings, nleep_reduced
 from curvewise.ranking.scoring import split_rows
 from curvewise.stats.correlation import kendall, pearson, weighted_kendall
 from curvewise.text import format_count, format_number
-from curvewise.types.results import Interval, Result, check_level, interval_columns
-from curvewise.types.units import FloatArray, as_floats
+from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level, interval_columns
 
 CORRELATIONS = ("pearson", "kendall", "weighted_kendall")
 _WHOLE = {"pearson": pearson, "kendall": kendall, "weighted_kendall": weighted_kendall}

@@ -44,9 +44,8 @@ from curvewise.cli.console import (
     table_in_parts,
     warn_each,
 )
-from curvewise.errors import InputError, quietly
-from curvewise.tables import interval_cell
-from curvewise.text import format_count, format_number, list_names, prefix, pvalue_text
+from curvewise.errors import InputError, list_names, prefix, quietly
+from curvewise.text import format_count, format_number, interval_cell, pvalue_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -655,7 +654,7 @@ def read_labels(path: Path) -> NDArray[Any]:
     _existing(path)
     from curvewise.ranking.load import LABEL_NAMES
     from curvewise.reading.arrays import map_npy, named_arrays
-    from curvewise.reading.files import read_text
+    from curvewise.reading.table import read_text
 
     try:
         if path.suffix.lower() == ".npy":
@@ -822,7 +821,7 @@ def show_measures(page: Page, found: Sequence[RankingMeasure]) -> None:
 
 def save_scores(path: Path, result: CheckpointRanking) -> None:
     """Write a row for each checkpoint, as ``curvewise ranking judge`` reads it."""
-    from curvewise.tables import csv_cell
+    from curvewise.text import csv_cell
 
     columns = {"checkpoint": list(result.checkpoints), **result.scores}
     with open(path, "w", encoding="utf-8", newline="") as stream:

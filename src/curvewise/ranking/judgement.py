@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import CurvewiseWarning, InputError, arg
 from curvewise.ranking.agreement import (
     CORRELATIONS,
     FEWEST,
@@ -31,10 +31,8 @@ from curvewise.ranking.agreement import (
 )
 from curvewise.ranking.scores import UNION, CheckpointScores
 from curvewise.stats.tests import holm, sign_flip_pvalue
-from curvewise.tables import format_table, mark_best
-from curvewise.text import arg, format_count, format_pvalue, pvalue_text
-from curvewise.types.results import Interval, Result, check_level
-from curvewise.types.units import FloatArray
+from curvewise.text import format_count, format_pvalue, format_table, mark_best, pvalue_text
+from curvewise.types.results import FloatArray, Interval, Result, check_level
 
 # Stands for the task in rows that are means over tasks.
 AVERAGE = "average"

@@ -11,11 +11,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, arg, brief, list_names, suggest
 from curvewise.ranking.measure import CheckpointFeatures
 from curvewise.ranking.scores import ONE_GROUP, ONE_TASK, CheckpointScores
 from curvewise.reading.arrays import map_npy, named_arrays, read_vector
-from curvewise.reading.files import as_path, large_files, read_table
 from curvewise.reading.roles import (
     TOPS,
     ColumnMap,
@@ -32,10 +31,21 @@ from curvewise.reading.roles import (
     select_rows,
     synonyms,
 )
-from curvewise.reading.table import Table, full_names, is_measured, is_missing, names_in, numbers, texts, unfold
+from curvewise.reading.table import (
+    Table,
+    as_path,
+    full_names,
+    is_measured,
+    is_missing,
+    large_files,
+    names_in,
+    numbers,
+    read_table,
+    texts,
+    unfold,
+)
 from curvewise.store.tables import store_folder, store_table
-from curvewise.text import arg, brief, list_names, suggest
-from curvewise.types.units import FloatArray, same_names
+from curvewise.types.results import FloatArray, same_names
 
 ROLES = (
     Role(
@@ -309,7 +319,7 @@ def _check_long(table: Table, one: ColumnRoles) -> None:
 def _ask_long(measures: Sequence[str], scores: Sequence[str]) -> str:
     """Write the setting for a table with one score per row, with the columns that are possible.
 
-    >>> from curvewise.text import Message
+    >>> from curvewise.errors import Message
     >>> Message(_ask_long(["metric"], ["a", "b"]))
     "columns={'measure': 'metric', 'score': 'COLUMN'} (one of 'a', 'b')"
     """

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.text import either
+from curvewise.errors import CurvewiseWarning, InputError, either
 from curvewise.types.predictions import check_labelled
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray
 
 # What the examples of a task may be labelled with, and how messages put it.
 KINDS = ("classes", "multilabel", "numbers")

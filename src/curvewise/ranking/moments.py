@@ -26,7 +26,7 @@ from curvewise.ranking.measure import (
     warn,
     warn_of_lone_classes,
 )
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray
 
 Matrix = NDArray[np.floating[Any]]
 TINY = float(np.finfo(np.float64).eps)

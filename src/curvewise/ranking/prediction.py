@@ -30,7 +30,7 @@ from curvewise.ranking.measure import (
 from curvewise.ranking.mixture import COVARIANCES, candidates, cluster, fit_mixture, project
 from curvewise.ranking.moments import Matrix, mean_of, membership
 from curvewise.stats.correlation import spearman
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray
 
 TAKES = ("classes", "multilabel")
 # Share of test labels at the floor above which a warning is due.

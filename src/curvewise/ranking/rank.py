@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import CurvewiseWarning, InputError, Message, arg, prefix
 from curvewise.progress import Advance, progress_bar
 from curvewise.ranking.agreement import ranking_agreement
 from curvewise.ranking.load import common_labels, read_features, read_target
@@ -37,10 +37,8 @@ from curvewise.ranking.scoring import (
     split_rows,
 )
 from curvewise.stats.correlation import average_ranks, kendall
-from curvewise.tables import Cell, interval_cell
-from curvewise.text import Message, arg, format_count, format_number, prefix
-from curvewise.types.results import Interval, Result, check_level
-from curvewise.types.units import FloatArray
+from curvewise.text import Cell, format_count, format_number, interval_cell
+from curvewise.types.results import FloatArray, Interval, Result, check_level
 
 DEFAULT_MEASURES = ("nleep", "logme")
 # Checkpoints that a summary or a message names.

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
 from curvewise.text import format_count
-from curvewise.types.results import RowTable, distinct
-from curvewise.types.units import FloatArray, as_column, as_floats
+from curvewise.types.results import FloatArray, RowTable, as_column, as_floats, distinct
 
 ONE_GROUP = "all checkpoints"
 ONE_TASK = "one task"

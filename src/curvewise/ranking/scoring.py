@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import CurvewiseWarning, InputError, either
 from curvewise.ranking import moments, prediction
 from curvewise.ranking.measure import CheckpointFeatures, RankingMeasure, Targets
 from curvewise.ranking.moments import h_score, signed_h_score
 from curvewise.ranking.prediction import nleep, nleep_reduced, reduce_features
-from curvewise.text import either
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray
 
 # All measures that need features and labels alone, by name; those that train something are in networks/rank.py.
 MEASURES: Mapping[str, RankingMeasure] = {

@@ -15,21 +15,22 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError, MissingDependencyError
-from curvewise.reading.files import (
+from curvewise.errors import InputError, MissingDependencyError, brief, format_path, list_names
+from curvewise.reading.roles import LEARNER, SEED, Role, normal, synonyms
+from curvewise.reading.table import (
     LARGEST_ARRAYS,
+    Column,
     as_path,
     check_file,
     check_unpacked,
     kind_of,
+    label_array,
+    parse,
     parse_json,
     read_text,
     split_rows,
 )
-from curvewise.reading.roles import LEARNER, SEED, Role, normal, synonyms
-from curvewise.reading.table import Column, label_array, parse
-from curvewise.text import brief, format_path, list_names
-from curvewise.types.units import distinct_names
+from curvewise.types.results import distinct_names
 
 Opener: TypeAlias = "Callable[[Path], IO[bytes]]"
 ARRAY_FILES = (".npy", ".npz", ".safetensors")

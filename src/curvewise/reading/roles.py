@@ -15,10 +15,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, arg, brief, list_names, suggest
 from curvewise.reading.table import Column, Table, is_missing, names_in, numbers, texts
-from curvewise.text import arg, brief, list_names, suggest
-from curvewise.types.units import FloatArray, Unit, same_names
+from curvewise.types.results import FloatArray, Unit, same_names
 
 ColumnMap: TypeAlias = Mapping[str, str | Sequence[str] | None]
 """The user's choice: the column of each role, several where a role may have them, None to leave it out."""
@@ -188,7 +187,7 @@ def find_roles(
 def ask(role: str, column: str | Sequence[str] | None = "COLUMN") -> str:
     """Mention, inside a message, the setting with which the user names the column of a role.
 
-    >>> from curvewise.text import Message
+    >>> from curvewise.errors import Message
     >>> Message(f"{ask('n')}, {ask('n', 'size')}, {ask('seed', None)}")
     "columns={'n': 'COLUMN'}, columns={'n': 'size'}, columns={'seed': None}"
     """

@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, arg, brief
 from curvewise.reading.roles import ColumnMap
 from curvewise.reading.table import Column, Table, is_missing
-from curvewise.text import arg, brief
 
 LONGEST_CELL = 1_000_000  # characters of a cell that may hold a dict
 

@@ -12,8 +12,7 @@ import numpy as np
 from curvewise.errors import CurvewiseError
 from curvewise.report.content import Figure
 from curvewise.types.measurements import Measurements
-from curvewise.types.results import Result
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray, Result
 
 if TYPE_CHECKING:
     from curvewise.learning.curve import Curve

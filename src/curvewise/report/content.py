@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from curvewise.tables import readable_columns
-from curvewise.text import neutral
+from curvewise.errors import neutral
+from curvewise.text import readable_columns
 
 WAYS = {"form": 'form="{0}" in Python, --form {0} on the command line'}
 """Both ways to follow the advice that readers of a page get most often."""
@@ -53,7 +53,7 @@ class ReportTable:
     columns : mapping
         Numbers in full precision, and words.
     unit : str
-        Of errors among the columns, see :func:`curvewise.tables.readable_columns`.
+        Of errors among the columns, see :func:`curvewise.text.readable_columns`.
     written : mapping, optional
         The columns as people read them, where a result writes them itself.
     """

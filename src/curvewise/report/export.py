@@ -11,11 +11,10 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any, TypeVar
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, list_names
 from curvewise.report.content import Figure, Report, ReportTable, Section
 from curvewise.report.page import report_of
-from curvewise.tables import csv_cell, format_table, markdown_text
-from curvewise.text import list_names
+from curvewise.text import csv_cell, format_table, markdown_text
 
 FORMATS = {"markdown": "md", "latex": "tex"}
 FIGURES = ("svg", "pdf", "png")

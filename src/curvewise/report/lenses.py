@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from curvewise.errors import CurvewiseError, quietly
+from curvewise.errors import CurvewiseError, prefix, quietly
 from curvewise.report.content import ReportTable, Section
 from curvewise.report.results import QUESTIONS, file_name, method_of, section_of
-from curvewise.tables import Cell, readable_columns
-from curvewise.text import format_count, format_number, format_value, prefix
+from curvewise.text import Cell, format_count, format_number, format_value, readable_columns
 
 if TYPE_CHECKING:
     from curvewise.learning.curve import Curve

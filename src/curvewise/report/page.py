@@ -25,8 +25,7 @@ import numpy as np
 from curvewise.errors import CurvewiseError, InputError, MissingDependencyError
 from curvewise.report.content import Figure, Report, ReportTable, Section, group_warnings
 from curvewise.report.results import results_report, section_of
-from curvewise.tables import Cell
-from curvewise.text import format_count, format_number
+from curvewise.text import Cell, format_count, format_number
 from curvewise.types.results import Result, plain
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from curvewise.stats.correlation import average_ranks
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray
 
 Codes = NDArray[np.int64]
 Single = NDArray[np.float32]

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import CurvewiseWarning, InputError, arg
 from curvewise.response.cells import (
     Codes,
     GapOrder,
@@ -31,9 +31,8 @@ from curvewise.response.cells import (
     value_codes,
 )
 from curvewise.response.load import as_columns
-from curvewise.text import arg, format_count, format_number, format_pvalue
-from curvewise.types.results import Interval, Result, check_level
-from curvewise.types.units import FloatArray, as_floats
+from curvewise.text import format_count, format_number, format_pvalue
+from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level
 
 MODES = ("corrected", "pgdl")
 # Pairs of models times versions of the corpus in memory at once: about 4 MB of single precision.

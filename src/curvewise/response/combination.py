@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, arg
 from curvewise.response.load import KNOWN_ORIENTATION, ModelCorpus
 from curvewise.stats.correlation import average_ranks
-from curvewise.text import arg
-from curvewise.types.units import FloatArray, as_floats
+from curvewise.types.results import FloatArray, as_floats
 
 
 def combine_measures(

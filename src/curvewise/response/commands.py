@@ -43,9 +43,8 @@ from curvewise.cli.console import (
     warn,
     warn_each,
 )
-from curvewise.errors import InputError, quietly
-from curvewise.tables import interval_cell, readable_columns
-from curvewise.text import format_number, prefix, pvalue_text
+from curvewise.errors import InputError, prefix, quietly
+from curvewise.text import format_number, interval_cell, pvalue_text, readable_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -430,7 +429,7 @@ class CorpusReading:
 
     def load(self, source: str, signs: dict[str, int | None], shelf: bool) -> ModelCorpus:
         """Read the models; ``signs`` has the measures to judge, and their orientations."""
-        from curvewise.reading.files import read_table
+        from curvewise.reading.table import read_table
         from curvewise.response.load import load_corpus
 
         # The competition's layout says itself which measures there are.
@@ -990,7 +989,7 @@ def show_pairs(page: Page, found: Sequence[ResponseComparison], level: float) ->
 
 def save_curves(path: Path, curves: Mapping[str, Mapping[str, ResponseCurve]], level: float) -> None:
     """Write a row for each perturbation, model and magnitude."""
-    from curvewise.tables import csv_cell
+    from curvewise.text import csv_cell
 
     with open(path, "w", encoding="utf-8", newline="") as stream:
         rows = csv.writer(stream, lineterminator="\n")

@@ -11,12 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri, stdtr
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, arg
 from curvewise.response.curve import SCORES, ResponseCurve, answers_variance, linear_variance, quantile, score_slope
-from curvewise.tables import interval_cell
-from curvewise.text import arg, format_interval, format_pvalue, pvalue_text
-from curvewise.types.results import Interval, Result, check_level, interval_columns
-from curvewise.types.units import FloatArray, as_floats
+from curvewise.text import format_interval, format_pvalue, interval_cell, pvalue_text
+from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level, interval_columns
 
 # The largest difference there can be.
 REACH = {"gi": 1.0, "mean_accuracy": 1.0}

@@ -19,10 +19,8 @@ from scipy.special import ndtri, stdtrit
 
 from curvewise.errors import InputError
 from curvewise.response.scores import PAL_FLAT, check_magnitudes, cumulative_accuracy, folded, gi_weights, pal_weights
-from curvewise.tables import format_table, readable_columns
-from curvewise.text import format_count
-from curvewise.types.results import Interval, Result, check_level, data_frame, plain
-from curvewise.types.units import FloatArray, as_floats
+from curvewise.text import format_count, format_table, readable_columns
+from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level, data_frame, plain
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import CurvewiseWarning, InputError, arg, either
 from curvewise.response.cells import Codes, VariedHyperparameters, pair_cells, shuffled_gaps, value_codes
 from curvewise.response.cmi import (
     ConditioningSets,
@@ -25,10 +25,8 @@ from curvewise.response.cmi import (
 )
 from curvewise.response.load import ModelCorpus, as_columns
 from curvewise.stats.correlation import kendall, pearson, spearman
-from curvewise.tables import format_table, mark_best
-from curvewise.text import arg, either, format_interval, format_pvalue
-from curvewise.types.results import Interval, Result, check_level
-from curvewise.types.units import FloatArray, as_floats
+from curvewise.text import format_interval, format_pvalue, format_table, mark_best
+from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level
 
 # The name of this row in table 1 of Schiff et al. 2021.
 AVERAGE = "All Avg"

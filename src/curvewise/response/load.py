@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import InputError
-from curvewise.reading.files import as_path, json_table, kind_of, large_files, parse_json, read_table, read_text
+from curvewise.errors import InputError, arg, brief, format_path, list_names
 from curvewise.reading.roles import (
     SETTINGS,
     TOPS,
@@ -31,10 +30,26 @@ from curvewise.reading.roles import (
     normal,
     synonyms,
 )
-from curvewise.reading.table import Column, Table, is_measured, is_missing, label_array, names_in, numbers, parse, texts
-from curvewise.text import arg, brief, format_count, format_path, list_names
-from curvewise.types.results import RowTable, distinct
-from curvewise.types.units import FloatArray, as_column, as_floats
+from curvewise.reading.table import (
+    Column,
+    Table,
+    as_path,
+    is_measured,
+    is_missing,
+    json_table,
+    kind_of,
+    label_array,
+    large_files,
+    names_in,
+    numbers,
+    parse,
+    parse_json,
+    read_table,
+    read_text,
+    texts,
+)
+from curvewise.text import format_count
+from curvewise.types.results import FloatArray, RowTable, as_column, as_floats, distinct
 
 _NAMES = {
     "model": "model name model_name model_id id run run_id run_name network",

@@ -11,9 +11,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from curvewise.errors import InputError
-from curvewise.text import arg
-from curvewise.types.units import FloatArray, Unit, as_floats
+from curvewise.errors import InputError, arg
+from curvewise.types.results import FloatArray, Unit, as_floats
 
 SIGNS = ("fold", "keep")
 VARIANTS = ("text", "algorithm4")

@@ -11,16 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtrc
 
-from curvewise.errors import InputError, warn_all
+from curvewise.errors import InputError, Message, arg, prefix, warn_all
 from curvewise.scaling.forms import EXPONENT_BOUNDS, FORMS, Form, Place, Values
 from curvewise.scaling.law import LOSSES, ScalingLaw
 from curvewise.scaling.load import as_scaling_runs
 from curvewise.scaling.profile import ProfileIntervals, Quantity, inverse_of_squares, mean_steepness
 from curvewise.scaling.runs import ScalingRuns, check_identified, input_warnings
 from curvewise.scaling.solve import HUBER, Data, fit_global, minimise
-from curvewise.text import Message, arg, format_interval, format_number, format_pvalue, prefix
-from curvewise.types.results import Interval, Result, check_level, interval_columns
-from curvewise.types.units import FloatArray, as_floats
+from curvewise.text import format_interval, format_number, format_pvalue
+from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level, interval_columns
 
 SHARED = {"additive": ("E", "alpha", "beta"), "tied": ("E", "alpha")}
 """Parameters that two laws have in common where one needs the same multiple of compute at every loss."""

@@ -16,15 +16,14 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 from scipy.special import expit, ndtri, stdtrit
 
-from curvewise.errors import CurvewiseWarning, InputError, quietly, warn_all
+from curvewise.errors import CurvewiseWarning, InputError, Message, arg, list_names, quietly, suggest, warn_all
 from curvewise.scaling.law import ScalingLaw, fit_scaling_law
 from curvewise.scaling.load import as_scaling_runs
 from curvewise.scaling.optimum import short
 from curvewise.scaling.runs import ScalingRuns
 from curvewise.stats.correlation import spearman
-from curvewise.text import Message, arg, format_count, format_interval, format_number, list_names, suggest
-from curvewise.types.results import Interval, Result, check_level
-from curvewise.types.units import FloatArray, as_floats
+from curvewise.text import format_count, format_interval, format_number
+from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level
 
 LAST = 5
 """Checkpoints at the end of a run whose mean is its result, and that a moving average takes."""

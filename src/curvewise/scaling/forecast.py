@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, arg
 from curvewise.scaling.forms import FORMS, Form, Place
 from curvewise.scaling.runs import FEWEST, ScalingRuns, check_identified, count_sizes
 from curvewise.scaling.solve import HUBER, Data, fit_global
-from curvewise.text import arg, format_count
-from curvewise.types.results import Result
-from curvewise.types.units import FloatArray
+from curvewise.text import format_count
+from curvewise.types.results import FloatArray, Result
 
 FAMILY = ("additive", "tied", "coupled")
 EMPHASES = (0.0, 0.5)

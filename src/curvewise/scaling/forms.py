@@ -14,7 +14,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray
 
 EXPONENT_BOUNDS = (0.01, 3.0)
 """Exponents outside of these make a term a constant, or a step, over any range of sizes that is measured."""

@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import CurvewiseWarning, InputError, Message, arg
 from curvewise.scaling.load import as_scaling_runs
 from curvewise.scaling.optimum import LOG6, NEAR, ComputeOptimal, Sensitivity, measure_sensitivity, short
 from curvewise.scaling.runs import ScalingRuns, input_warnings
-from curvewise.text import Message, arg, format_count, format_interval
-from curvewise.types.results import Interval, Result, check_level
-from curvewise.types.units import FloatArray, as_floats
+from curvewise.text import format_count, format_interval
+from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level
 
 GAP = 0.1
 """Gap in log C from which runs belong to different budgets: budgets of a study differ by factors."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError, warn_all
+from curvewise.errors import CurvewiseWarning, InputError, Message, arg, suggest, warn_all
 from curvewise.scaling.forecast import (
     EMPHASES,
     FAMILY,
@@ -39,9 +39,8 @@ from curvewise.scaling.optimum import (
 from curvewise.scaling.profile import Quantity, Uncertainty, refit, resample_runs
 from curvewise.scaling.runs import FEWEST, FLOPS_PER, ScalingRuns, check_identified, input_warnings
 from curvewise.scaling.solve import fit_global
-from curvewise.text import Message, arg, format_count, format_interval, format_number, suggest
-from curvewise.types.results import Interval, Result, check_level, data_frame, interval_columns
-from curvewise.types.units import FloatArray, as_floats
+from curvewise.text import format_count, format_interval, format_number
+from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level, data_frame, interval_columns
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from curvewise.errors import InputError
-from curvewise.reading.files import large_files, read_table
+from curvewise.errors import InputError, Message, arg, list_names
 from curvewise.reading.roles import (
     STATUS,
     ColumnMap,
@@ -23,11 +22,20 @@ from curvewise.reading.roles import (
     select_rows,
     synonyms,
 )
-from curvewise.reading.table import Column, Table, full_names, is_measured, is_missing, names_in, numbers
+from curvewise.reading.table import (
+    Column,
+    Table,
+    full_names,
+    is_measured,
+    is_missing,
+    large_files,
+    names_in,
+    numbers,
+    read_table,
+)
 from curvewise.reading.trackers import plain_names
 from curvewise.scaling.runs import ROWS, ScalingRuns, without_diverged
-from curvewise.text import Message, arg, list_names
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray
 
 _PARAMS = synonyms("""
     params n_params num_params nparams n_parameters num_parameters parameters parameter_count param_count n_param

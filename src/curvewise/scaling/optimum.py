@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, Message, arg
 from curvewise.scaling.forecast import Forecast
 from curvewise.scaling.forms import Form, Place, Repeated
 from curvewise.scaling.profile import Uncertainty
 from curvewise.scaling.runs import ScalingRuns
-from curvewise.text import Message, arg, format_count, format_interval, format_number
-from curvewise.types.results import Interval, Result
-from curvewise.types.units import FloatArray, as_floats
+from curvewise.text import format_count, format_interval, format_number
+from curvewise.types.results import FloatArray, Interval, Result, as_floats
 
 NEAR = 1e-3
 """Relative excess over the best loss that counts as equally good: about the noise of a run."""

@@ -15,16 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from curvewise.errors import InputError, quietly, warn_all
+from curvewise.errors import InputError, Message, arg, quietly, warn_all
 from curvewise.scaling.forecast import make_data
 from curvewise.scaling.forms import Place
 from curvewise.scaling.law import ScalingLaw, fit_scaling_law
 from curvewise.scaling.optimum import LOG6, short
 from curvewise.scaling.profile import ProfileIntervals, QuantityFamily
 from curvewise.scaling.runs import ScalingRuns
-from curvewise.text import Message, arg, format_count, format_interval, format_number
-from curvewise.types.results import Interval, Result, check_level
-from curvewise.types.units import FloatArray, as_floats
+from curvewise.text import format_count, format_interval, format_number
+from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level
 
 QUANTITIES = ("params", "loss", "exponent", "alpha", "beta", "E")
 LEVELS = 10

@@ -20,7 +20,7 @@ from scipy.special import ndtr, ndtri, stdtrit
 from curvewise.scaling.forecast import Forecast
 from curvewise.scaling.forms import Form, Place
 from curvewise.scaling.solve import BLOCK, Bowl, Data, minimise
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray
 
 Quantity: TypeAlias = Callable[[FloatArray], FloatArray]
 """From parameters of K laws, shape (K, P), to a number for each, shape (K,)."""

@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, Message, arg, list_names
 from curvewise.stats.correlation import spearman
-from curvewise.text import Message, arg, format_count, format_number, list_names
-from curvewise.types.results import RowTable, distinct
-from curvewise.types.units import FloatArray, as_column, as_floats
+from curvewise.text import format_count, format_number
+from curvewise.types.results import FloatArray, RowTable, as_column, as_floats, distinct
 
 FLOPS_PER = 6.0
 """Training takes about six floating-point operations for each parameter and token."""

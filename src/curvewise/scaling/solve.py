@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.scaling.forms import Coupled, Form, Place, Repeated, Tied
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray
 
 HUBER = 1e-3
 """δ of Hoffmann et al. (2022): log residuals beyond it count by their size, not their square."""

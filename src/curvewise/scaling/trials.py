@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from curvewise.errors import InputError
-from curvewise.reading.files import read_table
+from curvewise.errors import InputError, Message, arg, brief, list_names
 from curvewise.reading.roles import (
     SETTINGS,
     STATUS,
@@ -27,10 +26,10 @@ from curvewise.reading.roles import (
     status_word,
     synonyms,
 )
-from curvewise.reading.table import Table, numbers, parse
+from curvewise.reading.table import Table, numbers, parse, read_table
 from curvewise.reading.trackers import TRACKERS, metric_names, plain_names
-from curvewise.text import Message, arg, brief, format_count, list_names
-from curvewise.types.units import FloatArray, as_floats
+from curvewise.text import format_count
+from curvewise.types.results import FloatArray, as_floats
 
 _PREFIX = {"mlflow": "params.", "wandb": "config.", "optuna": "params_"}
 """Names of hyperparameters begin so."""

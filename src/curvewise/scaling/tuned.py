@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import exp1, gammaln, ndtr
 
-from curvewise.errors import InputError, warn_all
+from curvewise.errors import InputError, Message, arg, list_names, warn_all
 from curvewise.scaling.trials import Trials, load_trials
 from curvewise.stats.correlation import spearman
-from curvewise.text import Message, arg, format_count, format_interval, list_names
-from curvewise.types.results import Interval, Result, check_level
-from curvewise.types.units import FloatArray, as_floats
+from curvewise.text import format_count, format_interval
+from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level
 
 DRAWS = 2000
 """Draws of the ranks behind an interval."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray
 
 FEW_CLUSTERS = 10
 """With fewer clusters of equal weight their own variance is hardly known: ±24% of a standard deviation with ten."""

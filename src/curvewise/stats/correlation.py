@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray
 
 PAIRS_UP_TO = 100  # values: beyond, sorting is quicker than a look at every pair
 

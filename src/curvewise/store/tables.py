@@ -22,7 +22,18 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError, MissingDependencyError, StoreError, os_reason
+from curvewise.errors import (
+    InputError,
+    MissingDependencyError,
+    StoreError,
+    arg,
+    brief,
+    either,
+    format_path,
+    list_names,
+    os_reason,
+    suggest,
+)
 from curvewise.reading.arrays import RunFiles
 from curvewise.reading.table import Table, table_from_records
 from curvewise.store.read import (
@@ -36,8 +47,7 @@ from curvewise.store.read import (
     without_collecting,
 )
 from curvewise.store.record import PREDICTIONS, is_search
-from curvewise.tables import csv_cell
-from curvewise.text import arg, brief, either, format_path, list_names, suggest
+from curvewise.text import csv_cell
 from curvewise.types.predictions import RawPredictions
 
 LOSSES = "losses"

@@ -23,7 +23,7 @@ from curvewise.store.write import write_run
 from curvewise.study.data.dataset import hold_out
 from curvewise.study.run.estimators import attempt, fresh_estimator
 from curvewise.types.measurements import Measurements
-from curvewise.types.units import Unit
+from curvewise.types.results import Unit
 
 RECIPE = "measure_learning_curve/1"  # counts up when the same coordinates would train otherwise
 

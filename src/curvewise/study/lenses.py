@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError, StoreError, UntrustedCodeError
+from curvewise.errors import CurvewiseWarning, InputError, StoreError, UntrustedCodeError, arg
 from curvewise.ranking.scores import ONE_GROUP, CheckpointScores
 from curvewise.reading.roles import normal
 from curvewise.store.read import array_of, is_file
@@ -21,7 +21,6 @@ from curvewise.store.record import REMEDY, TEST, part_file
 from curvewise.study.spec.design import CLASSES
 from curvewise.study.spec.study import Job
 from curvewise.study.study import check_evaluation, choose_runs, label_of
-from curvewise.text import arg
 from curvewise.transfer.blind import BlindGuess, blind_guess
 from curvewise.transfer.images import ANY, PredictedImages, compare_images
 from curvewise.transfer.load import BLIND, MAXIMAL, SCRATCH, ControlNames, RiskRows, find_control, find_scratch

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import CurvewiseError, InputError
+from curvewise.errors import CurvewiseError, InputError, Message, arg, either, suggest
 from curvewise.nn.training import IMAGE_ARCHITECTURES, ROW_ARCHITECTURES
 from curvewise.study.run.estimators import SEEDS, has_parameters, make_estimator
 from curvewise.study.run.programs import check_options, fill_command
@@ -34,7 +34,7 @@ from curvewise.study.status import (
     mixture,
     planned_runs,
 )
-from curvewise.text import Message, arg, either, format_count, suggest
+from curvewise.text import format_count
 from curvewise.types.results import Result
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError, MissingDependencyError, StoreError
+from curvewise.errors import InputError, MissingDependencyError, StoreError, arg
 from curvewise.nn.task import Keep
 from curvewise.nn.training import Training
 from curvewise.store.claims import Claims
@@ -25,7 +25,7 @@ from curvewise.store.record import TEST
 from curvewise.store.tables import LOSSES, reason_of
 from curvewise.study.run.board import Pace, pace_key
 from curvewise.study.spec.study import CHECKPOINTS, Job, StudySpec, examples_digest
-from curvewise.text import arg, format_count
+from curvewise.text import format_count
 from curvewise.types.results import Result
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError, UntrustedCodeError
+from curvewise.errors import CurvewiseWarning, InputError, UntrustedCodeError, arg, either, list_names, suggest
 from curvewise.nn.task import Examples
 from curvewise.store.read import read_run
 from curvewise.store.record import TEST
@@ -39,11 +39,10 @@ from curvewise.study.spec.design import Design
 from curvewise.study.spec.document import KEYS, read_document, study_fields, within, write_document
 from curvewise.study.spec.study import Job, StudySpec
 from curvewise.study.status import Planned, Status, evaluation_digests, planned_runs, study_status
-from curvewise.text import arg, either, format_count, list_names, suggest
+from curvewise.text import format_count
 from curvewise.types.measurements import Measurements
 from curvewise.types.predictions import Predictions
-from curvewise.types.results import data_frame
-from curvewise.types.units import Unit
+from curvewise.types.results import Unit, data_frame
 
 if TYPE_CHECKING:
     import pandas as pd

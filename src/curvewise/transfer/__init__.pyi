@@ -1,7 +1,5 @@
 from curvewise.transfer.blind import BlindGuess as BlindGuess
 from curvewise.transfer.blind import blind_guess as blind_guess
-from curvewise.transfer.calibration import calibrated_risk as calibrated_risk
-from curvewise.transfer.calibration import cci as cci
 from curvewise.transfer.gains import Equivalence as Equivalence
 from curvewise.transfer.gains import GainEnd as GainEnd
 from curvewise.transfer.gains import data_equivalence as data_equivalence
@@ -22,13 +20,15 @@ from curvewise.transfer.plot.tasks import plot_win_rate as plot_win_rate
 from curvewise.transfer.plot.tasks import plot_win_rates as plot_win_rates
 from curvewise.transfer.result import Improvement as Improvement
 from curvewise.transfer.result import RiskCurve as RiskCurve
+from curvewise.transfer.result import RunSpread as RunSpread
 from curvewise.transfer.result import TransferComparison as TransferComparison
 from curvewise.transfer.result import TransferRanks as TransferRanks
 from curvewise.transfer.result import TransferResult as TransferResult
+from curvewise.transfer.result import measure_spread as measure_spread
 from curvewise.transfer.risks import Control as Control
 from curvewise.transfer.risks import TransferRisks as TransferRisks
-from curvewise.transfer.spread import RunSpread as RunSpread
-from curvewise.transfer.spread import measure_spread as measure_spread
+from curvewise.transfer.risks import calibrated_risk as calibrated_risk
+from curvewise.transfer.risks import cci as cci
 from curvewise.transfer.tasks import TaskRanking as TaskRanking
 from curvewise.transfer.tasks import rank_tasks as rank_tasks
 from curvewise.transfer.wins import WinRate as WinRate

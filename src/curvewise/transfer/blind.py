@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, entr, ndtri, stdtrit
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import CurvewiseWarning, InputError, Message, arg, either
 from curvewise.stats.clusters import cluster_degrees, cluster_variance
-from curvewise.text import Message, arg, either, format_number
+from curvewise.text import format_number
 from curvewise.transfer.constant import (
     BLOCK,
     LOSSES,
@@ -29,8 +29,7 @@ from curvewise.transfer.constant import (
 from curvewise.transfer.risks import Control
 from curvewise.transfer.wins import group_codes
 from curvewise.types.predictions import check_labelled
-from curvewise.types.results import Interval, Result, check_level, interval_columns
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray, Interval, Result, check_level, interval_columns
 
 # A function (prediction, targets) -> loss of each example, and the constant prediction.
 OwnLoss: TypeAlias = tuple[Callable[[Any, NDArray[Any]], ArrayLike], Any]

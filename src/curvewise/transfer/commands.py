@@ -39,9 +39,8 @@ from curvewise.cli.console import (
     warn_each,
     width_of,
 )
-from curvewise.errors import InputError, quietly
-from curvewise.tables import interval_cell
-from curvewise.text import Message, arg, format_interval, format_number, list_names, pvalue_text, suggest
+from curvewise.errors import InputError, Message, arg, list_names, quietly, suggest
+from curvewise.text import format_interval, format_number, interval_cell, pvalue_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -310,7 +309,7 @@ def measure(
 
             return rank_tasks(result).plot()
         if kind == "spread":
-            from curvewise.transfer.spread import measure_spread
+            from curvewise.transfer.result import measure_spread
 
             return measure_spread(result).plot()
         return result.plot(kind=kind, highlight=highlight or None)
@@ -683,8 +682,8 @@ def read_array(
     import numpy as np
 
     from curvewise.reading.arrays import read_named
-    from curvewise.reading.files import as_path
     from curvewise.reading.roles import direction
+    from curvewise.reading.table import as_path
 
     if str(file) == STDIN:
         raise UsageError("Arrays are read from a file, not from stdin.")

@@ -11,9 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError
-from curvewise.text import arg, either, suggest
-from curvewise.types.units import FloatArray
+from curvewise.errors import InputError, arg, either, suggest
+from curvewise.types.results import FloatArray
 
 # Numbers that may be sorted at once.
 LIMIT = 2**21

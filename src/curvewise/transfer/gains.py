@@ -14,8 +14,7 @@ from curvewise.errors import InputError
 from curvewise.stats.intervals import crossing_interval, difference_interval, first_crossing
 from curvewise.text import format_interval, format_number, format_size
 from curvewise.transfer.runs import MANY
-from curvewise.types.results import Interval, check_level
-from curvewise.types.units import FloatArray, as_floats
+from curvewise.types.results import FloatArray, Interval, as_floats, check_level
 
 # A fitted curve is followed up to this multiple of the largest size of scratch.
 FARTHEST = 1000.0

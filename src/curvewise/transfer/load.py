@@ -11,8 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError
-from curvewise.reading.files import large_files, read_table
+from curvewise.errors import InputError, Message, arg, brief, list_names, suggest
 from curvewise.reading.roles import (
     FAILED,
     FINISHED,
@@ -48,17 +47,19 @@ from curvewise.reading.table import (
     full_names,
     is_measured,
     is_missing,
+    large_files,
     names_in,
     numbers,
     parse,
+    read_table,
     take_cells,
     texts,
     unfold,
 )
 from curvewise.store.tables import risk_table, store_folder
-from curvewise.text import Message, arg, as_count, brief, list_names, suggest
+from curvewise.text import as_count
 from curvewise.transfer.risks import ONE_TASK, Control, TransferRisks, as_control, measured_control, names_share
-from curvewise.types.units import UNITS, FloatArray
+from curvewise.types.results import UNITS, FloatArray
 
 _DOWN = LOWER_IS_BETTER | synonyms("mse mae rmse perplexity ppl crossentropy ce")
 _UP = HIGHER_IS_BETTER | synonyms("iou miou dice bleu rouge psnr ssim r2 acc1 acc5")

@@ -14,16 +14,22 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.text import Message, arg, as_count, either, format_number, prefix
-from curvewise.transfer.calibration import Weight, step_widths
+from curvewise.errors import CurvewiseWarning, InputError, Message, arg, either, prefix
+from curvewise.text import as_count, format_number
 from curvewise.transfer.gains import data_equivalence, gain_end
 from curvewise.transfer.load import load_risks, scratch_as_control
 from curvewise.transfer.result import AVERAGE, CciSettings, Improvement, RiskCurve, TransferResult, check_name
-from curvewise.transfer.risks import Control, TransferRisks, as_control, measured_control, names_share
+from curvewise.transfer.risks import (
+    Control,
+    TransferRisks,
+    Weight,
+    as_control,
+    measured_control,
+    names_share,
+    step_widths,
+)
 from curvewise.transfer.runs import TaskRuns, adjust_pvalues, group_runs, shown_risk
-from curvewise.types.results import check_level
-from curvewise.types.units import FloatArray, as_floats
+from curvewise.types.results import FloatArray, as_floats, check_level
 
 ControlLike: TypeAlias = Any  # a number, an Interval, a Control, a name, or these by task
 Sizes = Sequence[float] | Mapping[str, Sequence[float]]

@@ -15,15 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, arg, either
 from curvewise.stats.correlation import pearson
 from curvewise.stats.intervals import FEW
 from curvewise.stats.tests import holm
-from curvewise.text import arg, as_count, either, format_number
-from curvewise.transfer.calibration import Weight, cci, cci_slopes, step_widths
-from curvewise.transfer.risks import Control, TransferRisks
-from curvewise.types.results import Interval
-from curvewise.types.units import FloatArray
+from curvewise.text import as_count, format_number
+from curvewise.transfer.risks import Control, TransferRisks, Weight, cci, cci_slopes, step_widths
+from curvewise.types.results import FloatArray, Interval
 
 # Degrees of freedom beyond which Student's t is the normal distribution to all digits; scipy's quantiles of larger ones
 # lose precision.

@@ -12,13 +12,11 @@ import numpy as np
 
 from curvewise.errors import InputError
 from curvewise.stats.intervals import crossing_interval, difference_interval, first_crossing
-from curvewise.tables import format_table
-from curvewise.text import format_interval, format_number, format_size
+from curvewise.text import format_interval, format_number, format_size, format_table
 from curvewise.transfer.measure import measure_transfer
 from curvewise.transfer.result import RiskCurve, TransferResult
 from curvewise.transfer.runs import TaskEstimate, TaskRuns, blind_missing, sum_estimates
-from curvewise.types.results import Interval, Result, check_level
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray, Interval, Result, check_level
 
 LEVELS = (0.75, 0.5, 0.25, 0.1)
 UNKNOWN = float("nan")

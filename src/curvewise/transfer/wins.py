@@ -13,16 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit, stdtrit
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import CurvewiseWarning, InputError, either
 from curvewise.stats.clusters import cluster_degrees, cluster_variance
 from curvewise.stats.intervals import SMALLEST_PVALUE, excluded_level
 from curvewise.stats.tests import holm
-from curvewise.text import either, format_interval, format_number, format_pvalue
+from curvewise.text import format_interval, format_number, format_pvalue
 from curvewise.transfer.gains import GainEnd, gain_end
 from curvewise.transfer.runs import MANY, columns_of
 from curvewise.types.predictions import BLOCK_BYTES, Predictions
-from curvewise.types.results import Interval, Result, check_level
-from curvewise.types.units import FloatArray, as_floats
+from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level
 
 # Losses of runs × examples, in memory or to be read in blocks.
 Losses: TypeAlias = "Predictions | FloatArray"

@@ -5,13 +5,13 @@ from curvewise.types.predictions import PredictionSource as PredictionSource
 from curvewise.types.predictions import as_predictions as as_predictions
 from curvewise.types.predictions import asked_of as asked_of
 from curvewise.types.predictions import check_labelled as check_labelled
+from curvewise.types.results import UNITS as UNITS
+from curvewise.types.results import FloatArray as FloatArray
 from curvewise.types.results import Interval as Interval
 from curvewise.types.results import Result as Result
+from curvewise.types.results import Unit as Unit
+from curvewise.types.results import as_floats as as_floats
 from curvewise.types.results import check_level as check_level
 from curvewise.types.results import data_frame as data_frame
 from curvewise.types.results import interval_columns as interval_columns
 from curvewise.types.results import plain as plain
-from curvewise.types.units import UNITS as UNITS
-from curvewise.types.units import FloatArray as FloatArray
-from curvewise.types.units import Unit as Unit
-from curvewise.types.units import as_floats as as_floats

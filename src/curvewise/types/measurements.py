@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError
-from curvewise.text import arg, format_count, format_number
-from curvewise.types.results import RowTable, distinct
-from curvewise.types.units import FloatArray, Unit
+from curvewise.errors import InputError, arg
+from curvewise.text import format_count, format_number
+from curvewise.types.results import FloatArray, RowTable, Unit, distinct
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

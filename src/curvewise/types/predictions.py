@@ -11,9 +11,9 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import InputError
-from curvewise.text import Message, arg, brief, format_count, format_path
-from curvewise.types.units import as_unmasked
+from curvewise.errors import InputError, Message, arg, brief, format_path
+from curvewise.text import format_count
+from curvewise.types.results import as_unmasked
 
 KINDS = ("labels", "errors", "correct", "losses", "scores", "probabilities")
 """Predicted classes, 0/1 errors, 0/1 hits, losses (lower is better) and scores (higher is better)

@@ -19,8 +19,7 @@ from scipy.special import gammaln, stdtrit, xlog1py, xlogy
 from curvewise.errors import InputError
 from curvewise.text import format_interval, format_pvalue, format_value
 from curvewise.types.predictions import Predictions
-from curvewise.types.results import Interval, Result, check_level
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray, Interval, Result, check_level
 from curvewise.variance.anova import measure_totals, mostly_wrong, read_predictions, run_std, split_variance
 
 NOTHING = 1e-12

@@ -17,13 +17,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtrc, chdtri, fdtri, ndtri, stdtr, stdtrit
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, Message, arg
 from curvewise.stats.clusters import FEW_CLUSTERS, sample_design
 from curvewise.stats.intervals import both_sampled, satterthwaite
-from curvewise.text import Message, arg, format_number
+from curvewise.text import format_number
 from curvewise.types.predictions import Predictions, as_predictions
-from curvewise.types.results import Interval
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray, Interval
 from curvewise.variance.counts import packed_totals
 
 TWINS_UP_TO = 2 * 10**7

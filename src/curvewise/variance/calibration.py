@@ -26,8 +26,7 @@ from curvewise.stats.clusters import cluster_degrees, cluster_variance
 from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_pvalue, format_value
 from curvewise.types.predictions import Predictions
-from curvewise.types.results import Interval, Result, check_level
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray, Interval, Result, check_level
 from curvewise.variance.anova import (
     MeanTest,
     PredictionFormat,

@@ -36,12 +36,11 @@ from curvewise.cli.console import (
     warn,
     warn_each,
 )
-from curvewise.errors import InputError, quietly
-from curvewise.text import list_names
+from curvewise.errors import InputError, list_names, quietly
 
 if TYPE_CHECKING:
     from curvewise.types.predictions import Predictions
-    from curvewise.types.units import FloatArray
+    from curvewise.types.results import FloatArray
 
 
 variance = App(

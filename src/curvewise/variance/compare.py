@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from curvewise.errors import InputError, warn_all
+from curvewise.errors import InputError, Message, arg, prefix, warn_all
 from curvewise.stats.tests import (
     EXACT_UP_TO,
     benjamini_hochberg,
@@ -24,20 +24,9 @@ from curvewise.stats.tests import (
     probability_below,
     sign_flip_pvalue,
 )
-from curvewise.tables import Cell, name_better
-from curvewise.text import (
-    SMALL_PVALUE,
-    Message,
-    arg,
-    format_interval,
-    format_pvalue,
-    format_target,
-    format_value,
-    prefix,
-)
+from curvewise.text import SMALL_PVALUE, Cell, format_interval, format_pvalue, format_target, format_value, name_better
 from curvewise.types.predictions import Predictions, asked_of
-from curvewise.types.results import Interval, Result, check_level, interval_columns
-from curvewise.types.units import FloatArray, distinct_names
+from curvewise.types.results import FloatArray, Interval, Result, check_level, distinct_names, interval_columns
 from curvewise.variance.anova import (
     FEWEST,
     QUANTITIES,

@@ -18,11 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
-from curvewise.errors import InputError, warn_all
-from curvewise.text import Message, arg, format_interval, format_number, format_pvalue, format_value
+from curvewise.errors import InputError, Message, arg, warn_all
+from curvewise.text import format_interval, format_number, format_pvalue, format_value
 from curvewise.types.predictions import Predictions
-from curvewise.types.results import Interval, Result, check_level, interval_columns
-from curvewise.types.units import FloatArray, Unit, as_floats
+from curvewise.types.results import FloatArray, Interval, Result, Unit, as_floats, check_level, interval_columns
 from curvewise.variance.anova import (
     ENOUGH,
     FEWEST,

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, arg
 from curvewise.stats.intervals import KNOWN, SampledMean, both_sampled
-from curvewise.text import arg
 from curvewise.types.predictions import Predictions, asked_of
-from curvewise.types.units import FloatArray, Unit, distinct_names
+from curvewise.types.results import FloatArray, Unit, distinct_names
 from curvewise.variance.anova import (
     PredictionFormat,
     Totals,

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.types.results import Interval
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray, Interval
 
 ENDS = ("estimate", "low", "high")
 """Columns of a table with a row for each quantity."""

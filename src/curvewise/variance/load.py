@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import CurvewiseWarning, InputError, arg, brief, either, format_path, list_names
 from curvewise.reading.arrays import (
     ARRAY_FILES,
     PREDICTION_ROLES,
@@ -31,18 +31,6 @@ from curvewise.reading.arrays import (
     read_named,
     read_vector,
     role_of,
-)
-from curvewise.reading.files import (
-    expand_files,
-    json_table,
-    kind_of,
-    large_files,
-    natural,
-    parse_json,
-    read_file,
-    read_table,
-    read_text,
-    split_rows,
 )
 from curvewise.reading.roles import (
     FINISHED,
@@ -70,20 +58,29 @@ from curvewise.reading.table import (
     Column,
     Table,
     check_names,
+    expand_files,
     first_row,
     is_missing,
+    json_table,
+    kind_of,
+    large_files,
     make_table,
     names_in,
+    natural,
     numbers,
     parse,
+    parse_json,
+    read_file,
+    read_table,
+    read_text,
+    split_rows,
     take_cells,
     texts,
     unfold,
 )
 from curvewise.store.tables import read_store, store_folder, store_table
-from curvewise.text import arg, brief, either, format_path, list_names
 from curvewise.types.predictions import KINDS, Predictions, RawPredictions, agreed, as_predictions
-from curvewise.types.units import FloatArray, same_names
+from curvewise.types.results import FloatArray, same_names
 
 # What people save networks and arrays in that may hold code.
 _PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib", ".bin", ".ckpt")

@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtr, stdtrit
 
-from curvewise.errors import InputError, quietly, warn_all
+from curvewise.errors import InputError, arg, prefix, quietly, warn_all
 from curvewise.stats.tests import holm
-from curvewise.text import arg, format_interval, format_pvalue, format_value, prefix
+from curvewise.text import format_interval, format_pvalue, format_value
 from curvewise.types.predictions import Predictions, asked_of
-from curvewise.types.results import Interval, Result, check_level, interval_columns
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray, Interval, Result, check_level, interval_columns
 from curvewise.variance.anova import (
     PredictionFormat,
     group_codes,

@@ -20,8 +20,7 @@ from curvewise.errors import InputError, warn_all
 from curvewise.stats.tests import benjamini_hochberg, holm
 from curvewise.text import format_interval, format_pvalue, format_value
 from curvewise.types.predictions import Predictions
-from curvewise.types.results import Interval, Result, check_level
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray, Interval, Result, check_level
 from curvewise.variance.anova import interval_lists, measure_totals, read_predictions
 from curvewise.variance.counts import IntArray, WordArray, column_pack
 

@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import fdtrc, fdtri, nctdtr, ndtr, ndtri, stdtrit
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, arg, either
 from curvewise.stats.intervals import SampledMean
-from curvewise.stats.sequential import sequential_design
-from curvewise.text import arg, either, format_interval, format_size, format_target
+from curvewise.stats.tests import sequential_design
+from curvewise.text import format_interval, format_size, format_target
 from curvewise.types.predictions import Predictions
-from curvewise.types.results import Interval, Result, check_level
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray, Interval, Result, check_level
 from curvewise.variance.anova import crossing, interval_lists, measure_totals
 from curvewise.variance.compare import RunComparison
 from curvewise.variance.decompose import VarianceDecomposition, decompose_variance, decomposition_of

@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, ndtri, stdtrit
 
-from curvewise.errors import InputError, warn_all
+from curvewise.errors import InputError, either, warn_all
 from curvewise.stats.clusters import cluster_degrees, cluster_variance
 from curvewise.stats.intervals import satterthwaite
 from curvewise.stats.tests import holm
-from curvewise.text import either, format_interval, format_pvalue
+from curvewise.text import format_interval, format_pvalue
 from curvewise.types.predictions import Predictions
-from curvewise.types.results import Interval, Result, check_level
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray, Interval, Result, check_level
 from curvewise.variance.anova import (
     FEWEST,
     PredictionFormat,

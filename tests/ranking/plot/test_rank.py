@@ -18,7 +18,7 @@ from curvewise.drawing.picture import draw, picture_of
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.ranking.plot.rank import LARGE, plot_checkpoint_ranking
 from curvewise.ranking.rank import rank_features
-from curvewise.tables import interval_cell
+from curvewise.text import interval_cell
 from curvewise.types import Result
 
 HOSTILE = "$x$_<b>\n" + "long " * 30

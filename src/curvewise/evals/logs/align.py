@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, Message, arg, brief, either, list_names
 from curvewise.evals.evals import Evals
 from curvewise.evals.logs.block import Block, Names
 from curvewise.evals.logs.choice import EvalChoice, Selection, choose_filters, choose_metrics, code_of, used
-from curvewise.reading.files import natural
 from curvewise.reading.roles import direction
-from curvewise.text import Message, arg, brief, either, format_count, list_names
-from curvewise.types.units import FloatArray
+from curvewise.reading.table import natural
+from curvewise.text import format_count
+from curvewise.types.results import FloatArray
 
 
 @dataclass

@@ -15,12 +15,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError
-from curvewise.reading.files import LARGEST_TEXT, check_file, check_unpacked
+from curvewise.errors import InputError, brief, format_path
 from curvewise.reading.roles import ColumnMap
-from curvewise.reading.table import check_names, is_missing, parse, texts
-from curvewise.text import brief, format_path
-from curvewise.types.units import FloatArray
+from curvewise.reading.table import LARGEST_TEXT, check_file, check_names, check_unpacked, is_missing, parse, texts
+from curvewise.types.results import FloatArray
 
 Codes = NDArray[np.int32]
 

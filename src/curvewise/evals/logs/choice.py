@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, arg, brief, list_names, suggest
 from curvewise.evals.logs.block import SAMPLES_OF_HARNESS, Block, Names
 from curvewise.evals.logs.collect import Collection
-from curvewise.reading.files import natural
 from curvewise.reading.roles import check_direction_flag
-from curvewise.text import arg, brief, list_names, suggest
+from curvewise.reading.table import natural
 
 
 @dataclass(frozen=True)

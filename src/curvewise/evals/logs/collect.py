@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from curvewise.errors import CurvewiseError, InputError
+from curvewise.errors import CurvewiseError, InputError, arg, brief, either, format_path, list_names, prefix
 from curvewise.evals.logs import formats, harness, inspect_log
 from curvewise.evals.logs.block import Block, LogOptions, UnreadError, json_lines, one_name
 from curvewise.evals.logs.tables import ROLES, read_lines, read_parquet, read_table_scores
-from curvewise.reading.files import (
+from curvewise.reading.roles import normal
+from curvewise.reading.table import (
     as_path,
     check_file,
     expand_files,
@@ -28,8 +29,7 @@ from curvewise.reading.files import (
     read_table,
     read_text,
 )
-from curvewise.reading.roles import normal
-from curvewise.text import arg, brief, either, format_count, format_path, list_names, prefix
+from curvewise.text import format_count
 
 _ENDINGS = (".eval", ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".tab", ".parquet", ".pq")
 _PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib", ".npy", ".npz")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, brief, format_path
 from curvewise.evals.logs.block import (
     Block,
     Coder,
@@ -26,8 +26,8 @@ from curvewise.evals.logs.block import (
     records_only,
     scores_of,
 )
-from curvewise.text import brief, format_count, format_path
-from curvewise.types.units import FloatArray
+from curvewise.text import format_count
+from curvewise.types.results import FloatArray
 
 # HELM: ``per_instance_stats.json``, with ``run_spec.json`` beside it.
 

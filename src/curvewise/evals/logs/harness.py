@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, format_path
 from curvewise.evals.logs.block import (
     SAMPLES_OF_HARNESS,
     Block,
@@ -24,8 +24,7 @@ from curvewise.evals.logs.block import (
     records_only,
     scores_of,
 )
-from curvewise.reading.files import LARGEST_ARRAYS, check_unpacked
-from curvewise.text import format_path
+from curvewise.reading.table import LARGEST_ARRAYS, check_unpacked
 
 _SAMPLES = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl(\.gz)?")
 _ROW = ("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics", "schema")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from curvewise.errors import InputError, MissingDependencyError
+from curvewise.errors import InputError, MissingDependencyError, arg, format_path
 from curvewise.evals.logs.block import (
     Block,
     LogOptions,
@@ -22,8 +22,8 @@ from curvewise.evals.logs.block import (
     hidden_cells,
     usable_scores,
 )
-from curvewise.reading.files import LARGEST_TEXT, check_file, check_unpacked
-from curvewise.text import arg, format_count, format_path
+from curvewise.reading.table import LARGEST_TEXT, check_file, check_unpacked
+from curvewise.text import format_count
 
 _ZSTD = 93
 """The number of zstd among the compressions of zip archives."""

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from curvewise.errors import InputError, MissingDependencyError
+from curvewise.errors import InputError, MissingDependencyError, arg, brief, format_path, list_names
 from curvewise.evals.logs.block import (
     Block,
     Coder,
@@ -27,11 +27,19 @@ from curvewise.evals.logs.block import (
 )
 from curvewise.evals.logs.formats import expand_counts
 from curvewise.evals.logs.harness import is_details, read_details
-from curvewise.reading.files import LARGEST_ARRAYS, check_file, check_unpacked
 from curvewise.reading.roles import SEED, ColumnRoles, Role, ask, direction, find_roles, is_spread, normal, synonyms
-from curvewise.reading.table import Column, Table, is_decimal_comma, is_missing, numbers, parse
-from curvewise.text import arg, brief, format_path, list_names
-from curvewise.types.units import FloatArray
+from curvewise.reading.table import (
+    LARGEST_ARRAYS,
+    Column,
+    Table,
+    check_file,
+    check_unpacked,
+    is_decimal_comma,
+    is_missing,
+    numbers,
+    parse,
+)
+from curvewise.types.results import FloatArray
 
 ROLES = (
     Role("model", (synonyms("model model_name model_id llm agent agent_name system system_name"), synonyms("learner"))),

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from curvewise.drawing.labels import safe_names
 from curvewise.drawing.style import as_percent, new_axes, style
-from curvewise.types.units import Unit
+from curvewise.types.results import Unit
 
 LEAST_LEFT = 7
 """Letters of the longest name that are kept where names are shortened by what they share."""

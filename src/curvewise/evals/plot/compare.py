@@ -19,7 +19,7 @@ from curvewise.evals.plot.canvas import FRACTION, eval_canvas, metric_label, mod
 from curvewise.evals.rank import ModelRanking
 from curvewise.evals.score import in_points
 from curvewise.text import format_pvalue
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray
 
 CELL = "curvewise-cell"
 COUNT = "curvewise-count"

@@ -14,12 +14,12 @@ from curvewise.drawing.axes import is_narrow, log_sizes, raise_top, short_number
 from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
 from curvewise.drawing.marks import MARK, bars, choose, finish, mark_value, note, warned, zero_line
 from curvewise.drawing.style import INK, NEUTRAL, as_percent, colour
-from curvewise.errors import InputError
+from curvewise.errors import InputError, arg
 from curvewise.evals.looks import LookCheck, LookPlan
 from curvewise.evals.plan import EvalPlan
 from curvewise.evals.plot.canvas import FRACTION, eval_canvas
 from curvewise.evals.score import in_points
-from curvewise.text import arg, format_interval, format_number, format_size
+from curvewise.text import format_interval, format_number, format_size
 
 FRONTIER = "curvewise-frontier"
 POINT = "curvewise-point"

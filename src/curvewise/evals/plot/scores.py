@@ -22,7 +22,7 @@ from curvewise.evals.plot.compare import draw_pairs, draw_questions
 from curvewise.evals.rank import ModelRanking
 from curvewise.evals.score import ModelScores, error_cells
 from curvewise.text import format_count, format_interval
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray
 
 SCORE = "curvewise-score"
 TIE = "curvewise-tie"

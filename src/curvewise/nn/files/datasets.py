@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import MissingDependencyError
+from curvewise.errors import Message, MissingDependencyError, arg
 from curvewise.nn.training import misfit
-from curvewise.text import Message, arg
 
 PICKLED = ("LSUN", "LSUNClass")
 """Datasets whose folder holds a pickle that torchvision loads without a check."""

@@ -8,9 +8,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from curvewise.errors import InputError, MissingDependencyError
+from curvewise.errors import InputError, Message, MissingDependencyError, arg
 from curvewise.nn.files.datasets import SEGMENT
-from curvewise.text import Message, arg
 
 
 class HuggingFace(nn.Module):

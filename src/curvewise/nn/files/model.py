@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, arg
 from curvewise.nn.devices import own_generator
 from curvewise.nn.files.hugging_face import HuggingFace
 from curvewise.nn.files.kinds import fits_axes, kind_of, other_shape, unreadable
@@ -28,7 +28,6 @@ from curvewise.nn.files.onnx import OnnxModel
 from curvewise.nn.files.tensors import fill_network, read_tensors
 from curvewise.nn.networks import following_weights, make_network
 from curvewise.nn.training import Training, misfit
-from curvewise.text import arg
 
 KINDS = {
     "exported": "exported program",

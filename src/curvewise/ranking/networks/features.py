@@ -25,7 +25,7 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError
+from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError, Message, arg, list_names
 from curvewise.nn.devices import PRECISIONS
 from curvewise.nn.files.kinds import file_digest
 from curvewise.progress import Progress, progressing
@@ -47,7 +47,6 @@ from curvewise.ranking.networks.inputs import (
     preparation,
     read_inputs,
 )
-from curvewise.text import Message, arg, list_names
 
 # Changes whenever the same inputs would give other features than before.
 FORMAT = 3

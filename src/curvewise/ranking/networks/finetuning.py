@@ -14,7 +14,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from curvewise.errors import CurvewiseError, InputError
+from curvewise.errors import CurvewiseError, InputError, arg
 from curvewise.nn.data import Sample
 from curvewise.nn.devices import own_generator, reproducible
 from curvewise.nn.evaluation import chosen_device
@@ -27,8 +27,7 @@ from curvewise.ranking.networks.formats import open_reader, stored_features
 from curvewise.ranking.networks.inputs import Inputs, given_preprocessing, input_shape, preparation
 from curvewise.ranking.networks.modules import LinearLayer, ScriptReader, TorchReader, call_plain, find_classifier
 from curvewise.ranking.networks.probes import SHARE, TARGETS, Labelled, batch_size, hits_of, own_terms, warn
-from curvewise.text import arg
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray
 
 RATE = 0.01
 # Those among which the paper on ranking takes the best for each checkpoint and task.

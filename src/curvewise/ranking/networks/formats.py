@@ -22,7 +22,7 @@ from typing import Any, Generic, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError, MissingDependencyError
+from curvewise.errors import InputError, Message, MissingDependencyError, arg, list_names, suggest
 from curvewise.nn.files.kinds import file_digest, kind_of, unreadable
 from curvewise.nn.files.onnx import DTYPES, open_session, run_session
 from curvewise.ranking.load import name_of_features
@@ -39,8 +39,7 @@ from curvewise.ranking.networks.checkpoints import (
 )
 from curvewise.ranking.networks.preprocessing import Prepare, Preprocessing, is_network, is_torch
 from curvewise.reading.arrays import map_npy, named_arrays
-from curvewise.reading.files import large_files
-from curvewise.text import Message, arg, list_names, suggest
+from curvewise.reading.table import large_files
 
 _BYTES = "tensor(uint8)"
 

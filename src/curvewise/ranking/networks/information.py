@@ -13,12 +13,11 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, either
 from curvewise.nn.devices import find_device
 from curvewise.ranking.measure import RankingMeasure
 from curvewise.ranking.mixture import project
 from curvewise.ranking.networks.probes import TARGETS, Labelled, fifth, own_terms, read_labelled, scale_of, warn
-from curvewise.text import either
 
 # Random orders in which test examples are put into batches.
 SHUFFLES = 4

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import CurvewiseWarning, InputError, arg, either
 from curvewise.nn.task import Examples, choose_rows, is_amount, is_pair, standardised
 from curvewise.ranking.networks.checkpoints import Checkpoint, InputBatch, Reader
 from curvewise.ranking.networks.preprocessing import (
@@ -30,7 +30,6 @@ from curvewise.ranking.networks.preprocessing import (
     pixels_of,
     put_together,
 )
-from curvewise.text import arg, either
 
 # An array with a row for each example; a list of texts, or of images of several sizes.
 Batch = NDArray[Any] | list[Any]

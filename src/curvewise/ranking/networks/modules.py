@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, Message, arg, list_names, suggest
 from curvewise.nn.devices import own_generator
 from curvewise.nn.evaluation import arithmetic, borrowed, chosen_device
 from curvewise.nn.files.hugging_face import call_hugging_face, hugging_face_encoder, is_hugging_face
@@ -47,7 +47,6 @@ from curvewise.ranking.networks.checkpoints import (
     pooled,
 )
 from curvewise.ranking.networks.preprocessing import Prepare, preprocessing_in, preprocessing_of
-from curvewise.text import Message, arg, list_names, suggest
 
 
 def from_module(

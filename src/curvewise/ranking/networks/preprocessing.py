@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError
-from curvewise.text import arg
+from curvewise.errors import InputError, arg
 
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic")
 _CHANNELS = {"rgb": 3, "bgr": 3, "grey": 1}

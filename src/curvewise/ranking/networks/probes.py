@@ -14,7 +14,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import CurvewiseWarning, InputError, either
 from curvewise.nn.devices import find_device
 from curvewise.ranking.measure import (
     RankingMeasure,
@@ -25,8 +25,7 @@ from curvewise.ranking.measure import (
     check_width,
     has_test,
 )
-from curvewise.text import either
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray
 
 TARGETS = ("classes", "multilabel")
 # Penalties among which that of a converged classifier is chosen, from strong to weak.

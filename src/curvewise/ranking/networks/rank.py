@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, prefix
 from curvewise.ranking import scoring
 from curvewise.ranking.measure import RankingMeasure
 from curvewise.ranking.networks.features import Extraction, TokenFeatures, extract_many
@@ -24,7 +24,6 @@ from curvewise.ranking.rank import (
     rank_candidates,
 )
 from curvewise.ranking.scoring import Candidate, Named, find_measures
-from curvewise.text import prefix
 from curvewise.types.results import data_frame
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from curvewise.ranking.agreement import NleepGrid, RankingAgreement, metric_titl
 from curvewise.ranking.judgement import AVERAGE, RankingComparisons, RankingJudgement
 from curvewise.ranking.plot.scores import finish_panels, place_names
 from curvewise.text import format_count
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray
 
 TASK = "curvewise-task"
 KINDS = ("dots", "heat", "cost")

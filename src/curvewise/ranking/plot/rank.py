@@ -14,8 +14,8 @@ from curvewise.drawing.marks import bars, choose, finish, plain, warned
 from curvewise.drawing.style import INK, NEUTRAL, OWN, new_axes, pale, style
 from curvewise.ranking.plot.judgement import draw_cells, points
 from curvewise.ranking.rank import BEST, CheckpointRanking, rank_text
-from curvewise.tables import interval_cell
-from curvewise.types.units import FloatArray
+from curvewise.text import interval_cell
+from curvewise.types.results import FloatArray
 
 RANK = "curvewise-rank"
 SCORE = "curvewise-score"

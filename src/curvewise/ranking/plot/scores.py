@@ -22,7 +22,7 @@ from curvewise.errors import InputError
 from curvewise.ranking.scores import ONE_TASK, CheckpointScores
 from curvewise.stats.correlation import kendall, pearson
 from curvewise.text import format_number
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray
 
 DOTS = "curvewise-checkpoints"
 CHOSEN = "curvewise-chosen"

@@ -15,10 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, arg
 from curvewise.nn import augmentation
 from curvewise.nn.chance import hashed, uniform
-from curvewise.text import arg
 
 # The widest blur in pixels; its kernel reaches four times as far.
 BLUR = 10.0

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import CurvewiseWarning, InputError, arg, list_names
 from curvewise.nn.data import Sample
 from curvewise.nn.evaluation import (
     arithmetic,
@@ -45,8 +45,7 @@ from curvewise.response.networks.trial import (
     read_sample,
 )
 from curvewise.response.scores import SIGNS
-from curvewise.text import arg, list_names
-from curvewise.types.units import as_floats
+from curvewise.types.results import as_floats
 
 # Numbers of batches at which sensitivity is measured; the paper uses 180.
 BATCHES = (5, 10, 20, 45, 90, 180)

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from curvewise.errors import CurvewiseWarning, InputError, quietly
+from curvewise.errors import CurvewiseWarning, InputError, Message, arg, brief, list_names, prefix, quietly, suggest
 from curvewise.nn.evaluation import chosen_device
 from curvewise.nn.networks import features_of
 from curvewise.progress import Progress, progressing
@@ -39,8 +39,7 @@ from curvewise.response.networks.subject import (
 from curvewise.response.networks.trial import Device, Execution, read_sample
 from curvewise.response.networks.weights import FLATNESSES, NORMS, SHARPNESSES, squared_norms
 from curvewise.response.scores import accuracy_at
-from curvewise.tables import format_table
-from curvewise.text import Message, arg, brief, format_number, list_names, prefix, suggest
+from curvewise.text import format_number, format_table
 from curvewise.types.results import Result, data_frame
 
 if TYPE_CHECKING:

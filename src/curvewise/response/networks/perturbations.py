@@ -12,11 +12,10 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, arg, list_names, suggest
 from curvewise.nn.chance import hashed, uniform
 from curvewise.response.networks import changes
 from curvewise.response.networks.changes import BLUR, Draw, TokenRoles, per_example
-from curvewise.text import arg, list_names, suggest
 
 Custom = Callable[[Tensor, float, torch.Generator], Tensor]
 

@@ -21,10 +21,9 @@ from torch import Tensor, fx, nn
 from torch.nn.modules import activation
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, arg, list_names, suggest
 from curvewise.nn.data import channels_last, is_channels_last
 from curvewise.nn.evaluation import logits_of
-from curvewise.text import arg, list_names, suggest
 
 _NO_ACTIVATION = ("MultiheadAttention", "Softmax", "Softmax2d", "Softmin", "LogSoftmax")
 

@@ -15,11 +15,10 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, arg, list_names
 from curvewise.nn.data import Sample
 from curvewise.nn.evaluation import check_logits, logits_of
 from curvewise.response.networks.changes import Draw
-from curvewise.text import arg, list_names
 
 Made = TypeVar("Made")
 

@@ -11,13 +11,12 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, arg, brief, list_names
 from curvewise.nn.data import Sample, channels_last, draw_sample, is_channels_last
 from curvewise.nn.devices import PRECISIONS
 from curvewise.response.networks.perturbations import Custom, Perturbation, find_perturbation, usual_magnitudes
 from curvewise.response.scores import check_magnitudes, folded
-from curvewise.text import arg, brief, list_names
-from curvewise.types.units import FloatArray, as_floats
+from curvewise.types.results import FloatArray, as_floats
 
 Integers = NDArray[np.int64]
 Magnitudes = ArrayLike | int | str | None

@@ -20,11 +20,10 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 from torch.nn.modules.instancenorm import _InstanceNorm
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, arg
 from curvewise.nn.evaluation import logits_of
 from curvewise.response.networks.sites import is_activation
 from curvewise.response.networks.subject import JIANG, Subject, flattened, measure, rounding, weights_of
-from curvewise.text import arg
 
 # Steps of the iteration that finds the norm of a convolution.
 LANCZOS = 40

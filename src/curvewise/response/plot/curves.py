@@ -29,8 +29,7 @@ from curvewise.drawing.style import (
 )
 from curvewise.errors import InputError
 from curvewise.response.curve import CorpusSensitivity, ResponseCurve, ResponseSensitivity
-from curvewise.types.results import check_level
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray, check_level
 
 Curves: TypeAlias = ResponseCurve | Iterable[ResponseCurve] | Mapping[str, ResponseCurve]
 

@@ -22,14 +22,13 @@ from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
 from curvewise.drawing.marks import bars, choose, finish, mark_value, note, plain, warned, zero_line
 from curvewise.drawing.panels import new_panels, signed, write_below
 from curvewise.drawing.style import NEUTRAL, OWN, colour, new_axes, style
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import CurvewiseWarning, InputError, arg
 from curvewise.response.cmi import ConditionalInformation, cmi_score
 from curvewise.response.judgement import HUNDREDFOLD, MeasureComparison, MeasureJudgement, MeasureScores, well_trained
 from curvewise.response.load import ModelCorpus
 from curvewise.response.plot.curves import percent
-from curvewise.text import arg, format_number, format_pvalue
-from curvewise.types.results import Interval
-from curvewise.types.units import FloatArray
+from curvewise.text import format_number, format_pvalue
+from curvewise.types.results import FloatArray, Interval
 
 SCORE, NULL, CELL, TASK = "curvewise-score", "curvewise-null", "curvewise-cell", "curvewise-task"
 MODELS, SET, DIFFERENCE = "curvewise-models", "curvewise-set", "curvewise-difference"

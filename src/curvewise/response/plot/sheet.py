@@ -16,9 +16,8 @@ from curvewise.drawing.labels import clean, escape, safe_names, safe_text
 from curvewise.drawing.marks import finish
 from curvewise.drawing.panels import figure_size
 from curvewise.drawing.style import new_axes, style
-from curvewise.errors import InputError
-from curvewise.text import arg
-from curvewise.types.units import FloatArray, as_floats
+from curvewise.errors import InputError, arg
+from curvewise.types.results import FloatArray, as_floats
 
 if TYPE_CHECKING:
     from curvewise.response.networks.perturbations import Perturbation

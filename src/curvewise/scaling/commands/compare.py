@@ -25,9 +25,9 @@ from curvewise.cli.console import (
     split_name,
     warn,
 )
-from curvewise.errors import InputError, quietly
+from curvewise.errors import InputError, list_names, prefix, quietly, suggest
 from curvewise.scaling.commands.options import Amount, Counts, File, ScalingReading, Sizes, answer, scaling
-from curvewise.text import format_count, list_names, prefix, suggest
+from curvewise.text import format_count
 
 if TYPE_CHECKING:
     from curvewise.scaling.runs import ScalingRuns
@@ -282,8 +282,8 @@ _LEARNER = ("learner", "model", "model_name", "method", "algorithm", "classifier
 
 def _learners(file: str, by: str | None, where: dict[str, Any]) -> list[str]:
     """Return the learners that a column names; raise where a table holds several and nobody says how to tell them."""
-    from curvewise.reading.files import read_table
     from curvewise.reading.roles import normal, select_rows
+    from curvewise.reading.table import read_table
 
     table = select_rows(read_table(file, single=True), where or None)
     if by is not None:

@@ -21,7 +21,7 @@ from curvewise.scaling.optimum import short
 from curvewise.scaling.plot.axes import log_axis, scaling_canvas, span_of
 from curvewise.scaling.tuned import ExpectedBest, TunedComparison, expected_best
 from curvewise.text import format_interval
-from curvewise.types.units import FloatArray, Unit
+from curvewise.types.results import FloatArray, Unit
 
 RUN = "curvewise-run"
 PATH = "curvewise-optimal-path"

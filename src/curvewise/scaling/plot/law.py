@@ -15,15 +15,15 @@ from curvewise.drawing.labels import safe_text
 from curvewise.drawing.marks import bars, choose, diagonal, finish, note, warned, zero_line
 from curvewise.drawing.panels import name_ends
 from curvewise.drawing.style import INK, NEUTRAL, colour, pale
-from curvewise.errors import InputError, quietly
+from curvewise.errors import InputError, arg, quietly
 from curvewise.scaling.forecast import Backtest
 from curvewise.scaling.isoflops import IsoflopFit, budget_groups
 from curvewise.scaling.law import ScalingLaw
 from curvewise.scaling.optimum import ComputeOptimal, Sensitivity, short
 from curvewise.scaling.plan import ScalingPlan
 from curvewise.scaling.plot.axes import graded, log_axis, scaling_canvas, span_of, write_flops
-from curvewise.text import arg, format_count, format_interval
-from curvewise.types.units import FloatArray
+from curvewise.text import format_count, format_interval
+from curvewise.types.results import FloatArray
 
 RUN = "curvewise-run"
 CONTOUR = "curvewise-contour"

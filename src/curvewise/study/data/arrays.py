@@ -11,12 +11,11 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, arg, brief, format_path, list_names, suggest
 from curvewise.reading.arrays import named_arrays
-from curvewise.reading.files import LARGEST_ARRAYS, check_file, check_unpacked
+from curvewise.reading.table import LARGEST_ARRAYS, check_file, check_unpacked
 from curvewise.study.data import images as jpeg_archive
 from curvewise.study.data.dataset import TARGETS, DataPart, DataSource, Request, array_part
-from curvewise.text import arg, brief, format_path, list_names, suggest
 
 INPUTS = ("x", "images", "features", "inputs", "data", "tokens")
 LABELS = ("y", "labels", "label", "targets", "target")

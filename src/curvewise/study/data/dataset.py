@@ -14,10 +14,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import CurvewiseWarning, InputError, arg, brief, list_names, suggest
 from curvewise.learning.partition import partition_training_set
 from curvewise.store.record import data_digest
-from curvewise.text import arg, brief, list_names, suggest
 from curvewise.types.predictions import check_labelled
 
 TARGETS = ("classes", "numbers")

@@ -17,12 +17,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError, MissingDependencyError, os_reason
+from curvewise.errors import InputError, MissingDependencyError, arg, brief, format_path, list_names, os_reason
 from curvewise.progress import progress_bar
 from curvewise.reading.arrays import named_arrays
 from curvewise.store.record import data_digest
 from curvewise.study.data.dataset import DataPart, DataSource, Request, RowIndices, array_part
-from curvewise.text import arg, brief, format_path, list_names
 
 ImageFiles: TypeAlias = list[tuple[Path, str]]  # images and their classes
 

@@ -19,10 +19,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import CurvewiseError, InputError, MissingDependencyError, StoreError, os_reason
+from curvewise.errors import (
+    CurvewiseError,
+    InputError,
+    MissingDependencyError,
+    StoreError,
+    arg,
+    brief,
+    format_path,
+    list_names,
+    os_reason,
+    suggest,
+)
 from curvewise.nn.own_code import failure, find_function, importable
-from curvewise.reading.files import check_file, large_files, parquet_frame
-from curvewise.reading.table import check_names
+from curvewise.reading.table import check_file, check_names, large_files, parquet_frame
 from curvewise.store.read import COPY_ARRAYS, COPY_FIELDS, DATA, read_about, read_copy, unreadable_data
 from curvewise.store.write import write_file
 from curvewise.study.data import arrays as npz
@@ -53,7 +63,6 @@ from curvewise.study.data.images import (
     load_torchvision,
     picture_part,
 )
-from curvewise.text import arg, brief, format_path, list_names, suggest
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, NoReturn
 
-from curvewise.errors import CurvewiseError, InputError, MissingDependencyError, StoreError, Terminated
+from curvewise.errors import CurvewiseError, InputError, MissingDependencyError, StoreError, Terminated, arg
 from curvewise.nn.devices import try_device
 from curvewise.nn.own_code import installed_only
 from curvewise.progress import Advance, progress_bar, say, waiting
@@ -54,7 +54,7 @@ from curvewise.study.status import (
     run_counts,
     stored_pace,
 )
-from curvewise.text import arg, format_count
+from curvewise.text import format_count
 
 # Each look reads the claims of all held runs, perhaps over a network: the pauses grow up to the longest.
 POLL_SECONDS, LONGEST_POLL = 0.5, 5.0

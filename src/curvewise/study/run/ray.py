@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from curvewise.errors import CurvewiseError, InputError, MissingDependencyError
+from curvewise.errors import CurvewiseError, InputError, MissingDependencyError, arg, suggest
 from curvewise.nn.devices import try_device
 from curvewise.nn.own_code import installed_only
 from curvewise.progress import say
@@ -40,7 +40,6 @@ from curvewise.study.run.drive import (
 from curvewise.study.run.maker import Maker, SpoiltDeviceError
 from curvewise.study.spec.study import Job, StudySpec
 from curvewise.study.status import usable_cores
-from curvewise.text import arg, suggest
 
 LOCAL = "local"
 PENDING = 2

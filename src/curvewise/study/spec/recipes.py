@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, arg
 from curvewise.nn.training import Training
 from curvewise.study.data.dataset import binary_groupings
 from curvewise.study.spec.design import check_keys
-from curvewise.text import arg
 
 # Learning curves as in Hoiem et al. 2021.
 

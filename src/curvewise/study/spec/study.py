@@ -23,7 +23,18 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError, MissingDependencyError, StoreError, UntrustedCodeError
+from curvewise.errors import (
+    CurvewiseWarning,
+    InputError,
+    MissingDependencyError,
+    StoreError,
+    UntrustedCodeError,
+    arg,
+    either,
+    list_names,
+    prefix,
+    suggest,
+)
 from curvewise.learning.partition import Partition, Subset, partition_training_set, read_size
 from curvewise.nn.own_code import find_function, names_own_code
 from curvewise.nn.task import MOVING, Examples, Keep, Outputs, Poke
@@ -50,7 +61,6 @@ from curvewise.study.data.dataset import (
 )
 from curvewise.study.data.load import DataCopy, data_copy, load_dataset, made_by
 from curvewise.study.spec.design import CLASSES, Design, Learner, check_learner, settle_learner
-from curvewise.text import arg, either, list_names, prefix, suggest
 
 RECIPE = "study/1"  # counts up when the same coordinates would train otherwise
 SEARCH = "rate-search/1"

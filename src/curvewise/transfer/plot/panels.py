@@ -19,10 +19,10 @@ from curvewise.drawing.labels import clean, safe_names, shorten
 from curvewise.drawing.marks import INTERVAL, note
 from curvewise.drawing.panels import new_panels, spread_out, write_below
 from curvewise.drawing.style import NEUTRAL, OWN, colour, make_legend, new_axes, place_of, word_shade, write_caption
-from curvewise.errors import InputError
-from curvewise.text import format_number, list_names, suggest
+from curvewise.errors import InputError, list_names, suggest
+from curvewise.text import format_number
 from curvewise.transfer.result import RiskCurve, TransferResult
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray
 
 SCRATCH = "black"  # colour of training from scratch
 GREY = "#B4B4B4"  # methods that stand back

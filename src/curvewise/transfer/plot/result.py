@@ -21,8 +21,7 @@ from curvewise.drawing.labels import safe_names
 from curvewise.drawing.marks import DIAGONAL, bars, ends_of, finish, note, zero_line
 from curvewise.drawing.panels import signed, told
 from curvewise.drawing.style import INK, NEUTRAL, OWN, colour, new_axes, pale, place_of, style
-from curvewise.errors import InputError
-from curvewise.text import arg
+from curvewise.errors import InputError, arg
 from curvewise.transfer.plot.panels import (
     SCRATCH,
     X_LABEL,
@@ -58,7 +57,7 @@ from curvewise.transfer.plot.panels import (
     write_words,
 )
 from curvewise.transfer.result import Improvement, MethodRank, TransferComparison, TransferRanks, TransferResult
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray
 
 MOST_BANDS = 4  # coloured curves whose intervals are bands; those of more are bars
 MOST_SHADED = 3  # methods whose areas can be distinguished

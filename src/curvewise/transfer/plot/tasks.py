@@ -45,10 +45,10 @@ from curvewise.transfer.plot.panels import (
     warned,
     write_words,
 )
-from curvewise.transfer.spread import RunSpread
+from curvewise.transfer.result import RunSpread
 from curvewise.transfer.tasks import TaskRanking
 from curvewise.transfer.wins import WinRate, WinRates
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray
 
 MOST_CLASSES = 30  # of the blind guess
 
@@ -204,7 +204,7 @@ def plot_spread(
     ...     "risk": [0.8, 0.82, 0.5, 0.49, 0.6, 0.61, 0.45, 0.44, 0.7, 0.71, 0.48, 0.5],
     ... }
     >>> measured = measure_transfer(runs, blind=0.9, maximal=0.1)
-    >>> from curvewise.transfer.spread import measure_spread
+    >>> from curvewise.transfer.result import measure_spread
     >>> plot_spread(measure_spread(measured)).get_ylabel()
     'calibrated risk'
     """

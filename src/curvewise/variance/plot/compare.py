@@ -17,7 +17,7 @@ from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
 from curvewise.drawing.marks import bars, finish, note, warned, zero_line
 from curvewise.drawing.style import INK, NEUTRAL, colours_of
 from curvewise.text import format_interval, format_pvalue
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray
 from curvewise.variance.anova import decimals
 from curvewise.variance.compare import RunComparison, TrainingComparison
 from curvewise.variance.plot.runs import RUNS, DrawnUnit, canvas, forest, series_colour

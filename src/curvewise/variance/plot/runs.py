@@ -21,8 +21,7 @@ from curvewise.drawing.marks import MARK, bars, choose, ends_of, finish, note, w
 from curvewise.drawing.style import INK, NEUTRAL, colour, new_axes, style, subject_colour
 from curvewise.errors import InputError
 from curvewise.text import format_count, format_interval, format_number, format_pvalue
-from curvewise.types.results import Interval
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray, Interval
 from curvewise.variance.accuracy import AccuracyDistribution, poisson_binomial_pmf, shrunk_rates
 from curvewise.variance.anova import decimals
 from curvewise.variance.decompose import VarianceDecomposition

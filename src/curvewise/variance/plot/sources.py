@@ -27,8 +27,7 @@ from curvewise.drawing.marks import CUT, bars, choose, ends_of, finish, mark_val
 from curvewise.drawing.style import NEUTRAL, colour
 from curvewise.errors import InputError
 from curvewise.text import format_interval, format_number
-from curvewise.types.results import Interval
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray, Interval
 from curvewise.variance.plot.runs import DrawnUnit, canvas, note_beside, run_shape, series_colour
 from curvewise.variance.sources import SourceShares, TwinDisagreement
 from curvewise.variance.variances import VarianceSweep

@@ -14,8 +14,7 @@ from curvewise.drawing.labels import clean, safe_names, shorten
 from curvewise.drawing.marks import bars, choose, diagonal, ends_of, finish, note, warned, zero_line
 from curvewise.drawing.style import INK, NEUTRAL, colour
 from curvewise.text import format_interval, format_pvalue
-from curvewise.types.results import Interval
-from curvewise.types.units import FloatArray
+from curvewise.types.results import FloatArray, Interval
 from curvewise.variance.anova import decimals
 from curvewise.variance.calibration import Bipartitions, Calibration
 from curvewise.variance.pairs import DependentPairs
