@@ -54,7 +54,7 @@ from scipy.special import stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.scaling import ScalingRuns, fit_scaling_law, load_scaling_runs
-from curvewise.scaling.forecast import (
+from curvewise.scaling.fit import (
     EMPHASES,
     FAMILY,
     REACH,
@@ -64,8 +64,8 @@ from curvewise.scaling.forecast import (
     make_place,
     split_by_compute,
 )
+from curvewise.scaling.forms import fit_global, minimise
 from curvewise.scaling.runs import check_identified
-from curvewise.scaling.solve import fit_global, minimise
 
 Array = NDArray[np.float64]
 ROOT = Path(__file__).resolve().parent.parent

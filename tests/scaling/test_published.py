@@ -9,7 +9,7 @@ import pytest
 import curvewise as cw
 from curvewise.errors import CurvewiseWarning
 from curvewise.scaling import fit_power_law
-from curvewise.scaling.profile import refit
+from curvewise.scaling.fit import refit
 
 pytestmark = pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
 

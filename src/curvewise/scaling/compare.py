@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from scipy.special import fdtrc
 
 from curvewise.errors import InputError, Message, arg, prefix, warn_all
-from curvewise.scaling.forms import EXPONENT_BOUNDS, FORMS, Form, Place, Values
+from curvewise.scaling.fit import ProfileIntervals, Quantity, inverse_of_squares, mean_steepness
+from curvewise.scaling.forms import EXPONENT_BOUNDS, FORMS, HUBER, Data, Form, Place, Values, fit_global, minimise
 from curvewise.scaling.law import LOSSES, ScalingLaw
 from curvewise.scaling.load import as_scaling_runs
-from curvewise.scaling.profile import ProfileIntervals, Quantity, inverse_of_squares, mean_steepness
 from curvewise.scaling.runs import ScalingRuns, check_identified, input_warnings
-from curvewise.scaling.solve import HUBER, Data, fit_global, minimise
 from curvewise.text import format_interval, format_number, format_pvalue
 from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level, interval_columns
 

@@ -12,20 +12,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError, Message, arg, suggest, warn_all
-from curvewise.scaling.forecast import (
+from curvewise.scaling.fit import (
     EMPHASES,
     FAMILY,
-    Backtest,
     Design,
     Forecast,
+    Quantity,
+    Uncertainty,
     WeighedLaw,
-    band_half_width,
     fit_forecast,
     make_data,
     make_place,
-    run_backtest,
+    refit,
+    resample_runs,
+    split_by_compute,
 )
-from curvewise.scaling.forms import EXPONENT_BOUNDS, FORMS, Place
+from curvewise.scaling.forms import EXPONENT_BOUNDS, FORMS, Place, fit_global
 from curvewise.scaling.load import as_scaling_runs
 from curvewise.scaling.optimum import (
     OFF,
@@ -36,9 +38,7 @@ from curvewise.scaling.optimum import (
     measure_sensitivity,
     short,
 )
-from curvewise.scaling.profile import Quantity, Uncertainty, refit, resample_runs
 from curvewise.scaling.runs import FEWEST, FLOPS_PER, ScalingRuns, check_identified, input_warnings
-from curvewise.scaling.solve import fit_global
 from curvewise.text import format_count, format_interval, format_number
 from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level, data_frame, interval_columns
 
@@ -418,7 +418,7 @@ class ScalingLaw(Result):
         elif not self._uncertainty.known:
             low = high = np.full(len(centre), np.nan)
         else:
-            half = band_half_width(self._forecast, at, len(self.runs), level)
+            half = self._forecast.band_half_width(at, level)
             low, high = centre - half, centre + half
         return {
             "params": np.exp(at.params),
@@ -546,6 +546,115 @@ class ScalingLaw(Result):
             "parameter are optimal."
         )
         return " ".join(lines)
+
+
+NEAREST = 1e-6
+"""Log errors below this count as this: a geometric mean must not hang on a lucky hit."""
+
+
+@dataclass(frozen=True, eq=False)
+class Backtest(Result):
+    """Losses of the largest runs as predicted from the smaller ones.
+
+    Attributes
+    ----------
+    hold_out : float
+        Runs within this factor of the largest compute were held out.
+    form : str
+        What was fitted to the rest.
+    error : float
+        Geometric mean of the absolute differences of log predicted and log measured loss.
+    coverage : float
+        Share of held-out losses inside their prediction band.
+    published_error : float
+        The same error of the published method: additive form, Huber loss (Hoffmann et al. 2022).
+    level : float
+        Nominal coverage.
+    fitted : int
+        Runs that were fitted.
+    params, tokens, loss, predicted, low, high, published : ndarray
+        The held-out rows with their predictions.
+    """
+
+    hold_out: float
+    form: str
+    error: float
+    coverage: float
+    published_error: float
+    level: float
+    fitted: int
+    params: FloatArray
+    tokens: FloatArray
+    loss: FloatArray
+    predicted: FloatArray
+    low: FloatArray
+    high: FloatArray
+    published: FloatArray
+    warnings: tuple[str, ...]
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """Return a row for each held-out run: measured and predicted loss, band, and the published method's."""
+        names = ("params", "tokens", "loss", "predicted", "low", "high", "published")
+        return {name: getattr(self, name) for name in names}
+
+    def sentences(self) -> str:
+        """The backtest in three sentences."""
+        return (
+            f"Fitted to {format_count(self.fitted, 'run')}, the {self.form} law predicts the losses of the "
+            f"{len(self.loss)} within {self.hold_out:g}× of the largest compute. They are {self.error:.2%} off "
+            f"(geometric mean), with the published method (Hoffmann et al. 2022) {self.published_error:.2%}. "
+            f"{self.coverage:.0%} of the held-out losses lie inside their {self.level:.0%} prediction band."
+        )
+
+
+def run_backtest(
+    runs: ScalingRuns, designs: Sequence[Design], form: str, loss: str, hold_out: float, level: float = 0.95
+) -> Backtest:
+    """Hold out the runs within a factor of the largest compute, and predict them from the rest."""
+    if not isinstance(hold_out, int | float | np.number) or not hold_out > 1:
+        raise InputError("must be a factor of compute above 1, such as 16.", argument="hold_out", value=hold_out)
+    kept, held = split_by_compute(runs, float(hold_out))
+    left = len(np.unique(runs.groups[kept]))
+    if left < FEWEST:
+        raise InputError(
+            f"leaves {format_count(left, 'run')} of {runs.count} to fit to: at least {FEWEST} are needed.",
+            argument="hold_out",
+            value=hold_out,
+            remedy="Hold out a smaller factor of compute.",
+        )
+    inside, outside = runs.select(kept), runs.select(held)
+    try:
+        check_identified(inside, min(len(FORMS[name].names) for name, _ in designs))
+    except InputError as problem:
+        raise InputError(f"{arg('hold_out', hold_out)} leaves runs that identify no law: {problem}") from None
+    forecast = fit_forecast(inside, designs, loss)
+    published = "repeated" if any(name == "repeated" for name, _ in designs) else "additive"
+    rival = fit_forecast(inside, [(published, 0.0)], "huber")
+    at = make_place(outside)
+    predicted, measured = forecast.log_loss(at), np.log(outside.loss)
+    half = forecast.band_half_width(at, level)
+    beside = rival.log_loss(at)
+    error, other = (
+        float(np.exp(np.log(np.maximum(np.abs(p - measured), NEAREST)).mean())) for p in (predicted, beside)
+    )
+    few = [f"Only {format_count(len(outside), 'run')} are held out: their coverage says little."] * (len(outside) < 5)
+    return Backtest(
+        hold_out=float(hold_out),
+        form=form,
+        error=error,
+        coverage=float((np.abs(predicted - measured) <= half).mean()),
+        published_error=other,
+        level=level,
+        fitted=left,
+        params=outside.params,
+        tokens=outside.tokens,
+        loss=outside.loss,
+        predicted=np.exp(predicted),
+        low=np.exp(predicted - half),
+        high=np.exp(predicted + half),
+        published=np.exp(beside),
+        warnings=tuple(few),
+    )
 
 
 def _places(params: ArrayLike, tokens: ArrayLike, unique_tokens: ArrayLike | None) -> Place:

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError, Message, arg
-from curvewise.scaling.forecast import Forecast
+from curvewise.scaling.fit import Forecast, Uncertainty
 from curvewise.scaling.forms import Form, Place, Repeated
-from curvewise.scaling.profile import Uncertainty
 from curvewise.scaling.runs import ScalingRuns
 from curvewise.text import format_count, format_interval, format_number
 from curvewise.types.results import FloatArray, Interval, Result, as_floats

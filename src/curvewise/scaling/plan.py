@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from curvewise.errors import InputError, Message, arg, quietly, warn_all
-from curvewise.scaling.forecast import make_data
+from curvewise.scaling.fit import ProfileIntervals, QuantityFamily, make_data
 from curvewise.scaling.forms import Place
 from curvewise.scaling.law import ScalingLaw, fit_scaling_law
 from curvewise.scaling.optimum import LOG6, short
-from curvewise.scaling.profile import ProfileIntervals, QuantityFamily
 from curvewise.scaling.runs import ScalingRuns
 from curvewise.text import format_count, format_interval, format_number
 from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level

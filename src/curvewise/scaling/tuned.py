@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import exp1, gammaln, ndtr
 
 from curvewise.errors import InputError, Message, arg, list_names, warn_all
-from curvewise.scaling.trials import Trials, load_trials
+from curvewise.scaling.load import Trials, load_trials
 from curvewise.stats.correlation import spearman
 from curvewise.text import format_count, format_interval
 from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level

@@ -301,7 +301,7 @@ def _learners(file: str, by: str | None, where: dict[str, Any]) -> list[str]:
 
 
 def _trials(file: str, name: str | None, where: dict[str, Any], options: dict[str, Any]) -> Any:
-    from curvewise.scaling.trials import load_trials
+    from curvewise.scaling.load import load_trials
 
     try:
         with quietly():

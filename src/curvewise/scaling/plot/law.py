@@ -16,9 +16,8 @@ from curvewise.drawing.marks import bars, choose, diagonal, finish, note, warned
 from curvewise.drawing.panels import name_ends
 from curvewise.drawing.style import INK, NEUTRAL, colour, pale
 from curvewise.errors import InputError, arg, quietly
-from curvewise.scaling.forecast import Backtest
 from curvewise.scaling.isoflops import IsoflopFit, budget_groups
-from curvewise.scaling.law import ScalingLaw
+from curvewise.scaling.law import Backtest, ScalingLaw
 from curvewise.scaling.optimum import ComputeOptimal, Sensitivity, short
 from curvewise.scaling.plan import ScalingPlan
 from curvewise.scaling.plot.axes import graded, log_axis, scaling_canvas, span_of, write_flops
