@@ -10,7 +10,7 @@ from scipy import stats
 
 from curvewise.errors import InputError
 from curvewise.response.cmi import cmi_score
-from curvewise.response.combination import combine_measures
+from curvewise.response.judgement import combine_measures
 from curvewise.response.load import KNOWN_ORIENTATION, ModelCorpus, load_corpus
 
 rng = np.random.default_rng(0)

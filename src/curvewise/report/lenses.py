@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from curvewise.errors import CurvewiseError, prefix, quietly
+from curvewise.errors import prefix, quietly
 from curvewise.report.content import ReportTable, Section
-from curvewise.report.results import QUESTIONS, file_name, method_of, section_of
+from curvewise.report.results import QUESTIONS, attempt, file_name, method_of, section_of
 from curvewise.text import Cell, format_count, format_number, format_value, readable_columns
 
 if TYPE_CHECKING:
@@ -631,15 +631,6 @@ def part_of(result: Result, title: str, label: str, kind: str) -> Section:
     figures = tuple(replace(f, learner=label) for f in section.figures)
     warnings = tuple(prefix_each(result.all_warnings, label))
     return replace(section, title=title, label=label, figures=figures, warnings=warnings)
-
-
-def attempt(act: Callable[[], Found]) -> tuple[Found | None, str]:
-    """Do what not every study allows; return its result, or None and the reason."""
-    try:
-        with quietly():
-            return act(), ""
-    except CurvewiseError as error:
-        return None, str(error)
 
 
 def prefix_each(messages: Sequence[str], name: str) -> list[str]:

@@ -24,7 +24,7 @@ import numpy as np
 
 from curvewise.errors import CurvewiseError, InputError, MissingDependencyError
 from curvewise.report.content import Figure, Report, ReportTable, Section, group_warnings
-from curvewise.report.results import results_report, section_of
+from curvewise.report.results import evals_report, results_report, section_of
 from curvewise.text import Cell, format_count, format_number
 from curvewise.types.results import Result, plain
 
@@ -106,8 +106,6 @@ def report_of(source: Any, *, title: str | None = None, question: str | None = N
     from curvewise.study.study import Study
 
     if isinstance(source, Evals):
-        from curvewise.report.evals import evals_report
-
         return evals_report(source, title=title, question=question, code=code)
     if not isinstance(source, Study):
         raise InputError(

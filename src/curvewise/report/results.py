@@ -1,21 +1,30 @@
-"""A section for any result, and a report of any results."""
+"""A section for any result, and reports of results and of evaluations of models."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields
-from typing import Any
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from curvewise.errors import InputError
+import numpy as np
+
+from curvewise.errors import CurvewiseError, InputError, quietly
 from curvewise.report.charts import figures_of
 from curvewise.report.content import Report, ReportTable, Reproduce, Section, split_sentences
 from curvewise.text import format_count
 from curvewise.types.measurements import Measurements
 from curvewise.types.results import Result
+
+if TYPE_CHECKING:
+    from curvewise.evals.compare import EvalComparison
+    from curvewise.evals.evals import Evals
+    from curvewise.evals.rank import ModelRanking
+
+Made = TypeVar("Made")
 
 SETTINGS = (
     *("form", "weights", "weight", "interval", "kind", "level", "seeds", "paired", "mode"),
@@ -28,6 +37,12 @@ SETTING_WORDS = {"paired": "runs are paired:", "seeds": "seeds of one subset:", 
 
 FEW = 3
 """Sentences of the answer on the first screen."""
+
+MOST_PAIRS = 28
+"""Pairs of models, those of eight, up to which all are listed."""
+
+MOST_QUESTIONS = 20
+"""Questions that do not tell models apart that are listed, by their ids."""
 
 
 def results_report(
@@ -70,6 +85,90 @@ def results_report(
         sections=sections,
         reproduce=_script(code),
     )
+
+
+def attempt(act: Callable[[], Made]) -> tuple[Made | None, str]:
+    """Do what not every source allows; return its result, or None and the reason."""
+    try:
+        with quietly():
+            return act(), ""
+    except CurvewiseError as error:
+        return None, str(error)
+
+
+def evals_report(e: Evals, *, title: str | None = None, question: str | None = None, code: str | None = None) -> Report:
+    """Make the report of evaluations: a leaderboard (one model: its score), the two best, reliability and a plan.
+
+    Questions are named by their ids, never by their texts.
+    """
+    # Imported only now, as lenses are.
+    from curvewise.evals.passes import measure_passes
+    from curvewise.evals.plan import plan_evals
+    from curvewise.evals.rank import rank_models
+    from curvewise.evals.score import score_evals
+
+    found: dict[str, Result] = {}
+    tables: list[ReportTable] = []
+    several, samples = len(e.models) > 1, int(e.samples.min())
+    with quietly():
+        if several:
+            ranking = rank_models(e)
+            found["Which model is best?"] = ranking
+            tables = _ranking_tables(ranking)
+            comparison = _compare_best(e, ranking)
+            found[f"Is {ranking.models[0]} better than {ranking.models[1]}?"] = comparison
+        else:
+            found["How well does the model score?"] = score_evals(e)
+        if e.binary and samples > 1:
+            # 1, 2, 4, 8 and so on up to the number of samples: more columns do not fit a page.
+            few = [*(2**i for i in range(samples.bit_length()) if 2**i < samples), samples]
+            if (passes := attempt(lambda: measure_passes(e, k=few))[0]) is not None:
+                found["How reliable are the models?"] = passes
+        # Where the two best do not differ on any question, nothing can be planned on them.
+        if several and (plan := attempt(lambda: plan_evals(pilot=comparison))[0]) is not None:
+            found["Which difference do these questions show?"] = plan
+    report = results_report(found, title=title or "Evaluation of models", question=question, code=code)
+    first, *others = report.sections
+    sections = (replace(first, tables=(*first.tables, *tables)), *others)
+    return replace(report, sections=sections, warnings=tuple(dict.fromkeys([*e.warnings, *report.warnings])))
+
+
+def _compare_best(e: Evals, ranking: ModelRanking) -> EvalComparison:
+    """Compare the two best models; where the adjustment for all pairs decides otherwise, at the level that it asks."""
+    from curvewise.evals.compare import compare_evals
+
+    first, second = ranking.models[:2]
+    found = compare_evals(e, first, second)
+    adjusted = float(ranking.pair_columns()["pvalue_holm"][0])
+    if found.pvalue >= 1 - found.level or adjusted < 1 - found.level:
+        return found
+    level = 1 - (1 - found.level) * found.pvalue / adjusted
+    note = (
+        f"{first} and {second} are the two best of {len(ranking.models)} models: the verdict on them and its interval"
+        f" are at {level:.1%}, which Holm's adjustment for all pairs asks for."
+    )
+    found = compare_evals(e, first, second, level=level)
+    return replace(found, warnings=(*found.warnings, note))
+
+
+def _ranking_tables(ranking: ModelRanking) -> list[ReportTable]:
+    """Make the tables of all pairs, and of the questions that tell good models from bad ones least."""
+    pairs = {name: values.tolist() for name, values in ranking.pair_columns().items()}
+    title = "Differences of all pairs"
+    if len(pairs["a"]) > MOST_PAIRS:
+        place = {name: i for i, name in enumerate(ranking.models)}
+        near = [i for i, (a, b) in enumerate(zip(pairs["a"], pairs["b"], strict=True)) if place[b] - place[a] == 1]
+        pairs = {name: [values[i] for i in near] for name, values in pairs.items()}
+        title = "Differences of neighbours, with p-values adjusted for all pairs"
+    tables = [ReportTable("pairs", title, pairs, ranking.unit)]
+    known = np.flatnonzero(np.isfinite(ranking.discrimination))
+    order = known[np.argsort(ranking.discrimination[known], kind="stable")][:MOST_QUESTIONS]
+    if len(order) and len(ranking.models) > 3:
+        rows = {name: [list(values)[i] for i in order] for name, values in ranking.question_columns().items()}
+        tables.append(
+            ReportTable("questions", "Questions that tell good models from bad ones least", rows, ranking.unit)
+        )
+    return tables
 
 
 def no_interval(result: Result) -> tuple[str, ...]:

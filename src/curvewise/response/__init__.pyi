@@ -1,7 +1,6 @@
 from curvewise.response.cmi import ConditionalInformation as ConditionalInformation
 from curvewise.response.cmi import cmi_score as cmi_score
 from curvewise.response.cmi import measure_cmi as measure_cmi
-from curvewise.response.combination import combine_measures as combine_measures
 from curvewise.response.comparison import ContrastingPairs as ContrastingPairs
 from curvewise.response.comparison import ResponseComparison as ResponseComparison
 from curvewise.response.comparison import compare_responses as compare_responses
@@ -12,6 +11,7 @@ from curvewise.response.curve import ResponseCurves as ResponseCurves
 from curvewise.response.curve import ResponseSensitivity as ResponseSensitivity
 from curvewise.response.judgement import MeasureComparison as MeasureComparison
 from curvewise.response.judgement import MeasureJudgement as MeasureJudgement
+from curvewise.response.judgement import combine_measures as combine_measures
 from curvewise.response.judgement import granulated_kendall as granulated_kendall
 from curvewise.response.judgement import judge_measures as judge_measures
 from curvewise.response.judgement import tabulate_judgements as tabulate_judgements

@@ -3,6 +3,10 @@
 :func:`cmi_score` is the number, :func:`measure_cmi` the number with its interval and its null distribution. Two
 computations exist: ours (``"corrected"``), and that of the PGDL competition's program (``"pgdl"``), flaws included, so
 that published scores can be compared.
+
+Both compare pairs of models in cells. A cell holds the pairs whose two models have given values of some
+hyperparameters: with depth and width, the pairs of a (2, 64) model with a (4, 32) one. In it, the sign of the
+difference of a measure is compared with the sign of the difference of the gap.
 """
 
 from __future__ import annotations
@@ -17,26 +21,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError, arg
-from curvewise.response.cells import (
-    Codes,
-    GapOrder,
-    PairCells,
-    VariedHyperparameters,
-    information,
-    pair_cells,
-    shuffled_gaps,
-    value_codes,
-)
 from curvewise.response.load import as_columns
+from curvewise.stats.correlation import average_ranks
 from curvewise.text import format_count, format_number, format_pvalue
 from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level
 
+Codes = NDArray[np.int64]
+Single = NDArray[np.float32]
+Counts = NDArray[np.signedinteger[Any]]
+Lookup = Callable[[Counts], FloatArray]
+
 MODES = ("corrected", "pgdl")
 # Pairs of models times versions of the corpus in memory at once: about 4 MB of single precision.
-HELD = 2**19
+PAIRS_AT_ONCE = 2**19
 # The mean of 99 draws has a tenth of the spread of one, which is small beside the jackknife's error.
 CHANCE_DRAWS = 99
 # Models below which a jackknife over models says nothing.
@@ -108,14 +108,12 @@ def cmi_score(
     oriented = values[None] * (orientation or 1)
     if mode == "pgdl":
         return float(lowest_pgdl(pgdl_scores(oriented, gaps, columns), 1)[0])
-    varied = VariedHyperparameters.of(columns)
-    conditioning = ConditioningSets.choose(gaps, varied.codes, given)
-    _warn([*varied.alarms(), *conditioning.alarms()])
+    conditioning = ConditioningSets.choose(gaps, columns, given)
+    _warn(conditioning.alarms)
     directed = np.array([orientation is not None])
-    values_of_sets = (
-        information(s, oriented, directed, GapOrder.of(s, gaps[:, None]))[0, 0] for s in conditioning.sets
+    return float(
+        min((conditioning.information(s, oriented, directed)[0, 0] for s in conditioning.sets), default=math.nan)
     )
-    return float(min(values_of_sets, default=math.nan))
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,13 +235,11 @@ def measure_cmi(
     oriented = values[None] * (orientation or 1)
     if mode == "pgdl":
         return _measure_pgdl(oriented, gaps, columns, orientation, level)
-    varied = VariedHyperparameters.of(columns)
-    conditioning = ConditioningSets.choose(gaps, varied.codes, given)
+    conditioning = ConditioningSets.choose(gaps, columns, given)
     generator = np.random.default_rng(rng)
-    shuffled, null = shuffled_gaps(gaps, varied.codes, permutations, generator)
+    shuffled, null = shuffled_gaps(gaps, conditioning.codes, permutations, generator)
     scores = InformationScores.of(conditioning, oriented, np.array([orientation is not None]), shuffled, generator)
-    alarms = [*varied.alarms(), *conditioning.alarms()]
-    _warn(alarms)
+    _warn(conditioning.alarms)
     sets = [*conditioning.sets, *conditioning.skipped]
     return ConditionalInformation(
         value=scores.interval(0, level),
@@ -257,7 +253,7 @@ def measure_cmi(
         models=len(gaps),
         mode=mode,
         orientation=orientation,
-        warnings=(*alarms, *varied.notes(), *conditioning.notes()),
+        warnings=(*conditioning.alarms, *conditioning.notes),
     )
 
 
@@ -299,61 +295,75 @@ class ConditioningSets:
     Attributes
     ----------
     gap : ndarray, shape (models,)
+    codes : dict of str to ndarray
+        Hyperparameters that differ between models, their values numbered.
     sets : list of PairCells
         Sets within which gaps still differ.
     skipped : list of PairCells
         Sets that determine the gap's sign in every cell.
-    wanted : int
-        Number of hyperparameters to hold fixed at a time.
+    alarms, notes : tuple of str
+        Warnings of likely mistakes and of changes to what the score means, and remarks that need no action.
     """
 
     gap: FloatArray
+    codes: dict[str, Codes]
     sets: list[PairCells]
     skipped: list[PairCells]
-    wanted: int
+    alarms: tuple[str, ...]
+    notes: tuple[str, ...]
 
     @classmethod
-    def choose(cls, gap: FloatArray, codes: dict[str, Codes], given: int) -> ConditioningSets:
+    def choose(cls, gap: FloatArray, columns: Mapping[str, NDArray[Any]], given: int) -> ConditioningSets:
         """Sort pairs into cells for each set of ``given`` hyperparameters.
 
         Where no such set leaves any entropy (every cell has a single pair, say), smaller sets are taken.
         """
         if not isinstance(given, int) or isinstance(given, bool) or given < 0:
             raise InputError("give a number of hyperparameters, such as 2.", argument="given", value=given)
+        alarms, notes = [], []
+        codes = {name: value_codes(column) for name, column in columns.items()}
+        levels = {name: int(column.max(initial=0)) + 1 for name, column in codes.items()}
+        # Five values are few whatever the corpus; above that, with fewer than three models a value, few pairs share
+        # one.
+        if continuous := [name for name, count in levels.items() if count > 5 and len(gap) < 3 * count]:
+            alarms.append(
+                f"{_listed(continuous)} has nearly as many values as there are models, so few pairs of models share "
+                "them: leave it out, or put its values into a few bins."
+            )
+        if constant := [name for name, count in levels.items() if count == 1]:
+            notes.append(f"{_listed(constant)} has one value only and is left out.")
+        codes = {name: column for name, column in codes.items() if levels[name] > 1}
+        useful: list[PairCells] = []
         skipped: list[PairCells] = []
         wanted = min(given, len(codes))
         for size in range(wanted, -1, -1):
-            # The gap as a measure of itself has information 1, or NaN where a set leaves no entropy.
-            useful: list[PairCells] = []
             for names in combinations(codes, size):
                 cells = pair_cells({k: codes[k] for k in names}, len(gap))
+                # The gap as a measure of itself has information 1, or NaN where a set leaves no entropy.
                 own = information(cells, gap[None], _UNDIRECTED, GapOrder.of(cells, gap[:, None]))
                 (useful if np.isfinite(own).all() else skipped).append(cells)
             if useful:
-                return cls(gap, useful, skipped, wanted)
-        return cls(gap, [], skipped, wanted)
+                break
+        if not useful:
+            alarms.append("All gaps are equal: there is nothing to predict.")
+        elif size < wanted:
+            alarms.append(
+                f"With {format_count(wanted, 'hyperparameter')} held at a time no cell has pairs whose gaps differ in "
+                f"sign: {size or 'none'} is held instead."
+            )
+        elif skipped:
+            notes.append(f"{len(skipped)} set(s) of hyperparameters determine the sign of every gap.")
+        if empty := sum(s.empty for s in useful):
+            notes.append(f"{empty} of {sum(s.possible for s in useful)} cells hold no pair of models and are left out.")
+        return cls(gap, codes, useful, skipped, tuple(alarms), tuple(notes))
 
-    def notes(self) -> list[str]:
-        """Return remarks that need no action."""
-        empty, cells = sum(s.empty for s in self.sets), sum(s.possible for s in self.sets)
-        notes = []
-        if self.sets and len(self.sets[0].names) == self.wanted and self.skipped:
-            notes.append(f"{len(self.skipped)} set(s) of hyperparameters determine the sign of every gap.")
-        if empty:
-            notes.append(f"{empty} of {cells} cells hold no pair of models and are left out.")
-        return notes
+    def information(self, cells: PairCells, measures: FloatArray, directed: NDArray[np.bool_]) -> FloatArray:
+        """Information of measures about the gaps within one of the sets, shape (measures, 1)."""
+        return information(cells, measures, directed, GapOrder.of(cells, self.gap[:, None]))
 
-    def alarms(self) -> list[str]:
-        """Return warnings that change what the score means."""
-        if not self.sets:
-            return ["All gaps are equal: there is nothing to predict."]
-        size = len(self.sets[0].names)
-        if size == self.wanted:
-            return []
-        return [
-            f"With {format_count(self.wanted, 'hyperparameter')} held at a time no cell has pairs whose gaps differ in "
-            f"sign: {size or 'none'} is held instead."
-        ]
+
+def _listed(names: list[str]) -> str:
+    return "hyperparameter " + ", ".join(map(repr, names[:5])) + (" …" if len(names) > 5 else "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -395,15 +405,14 @@ class InformationScores:
 
         def lowest(orders: Callable[[PairCells, slice], GapOrder], versions: int) -> FloatArray:
             """Smallest information over the sets in each version of the corpus, some versions at a time."""
-            chunk = max(1, HELD // len(sets[0].first))
+            chunk = max(1, PAIRS_AT_ONCE // len(sets[0].first))
             parts = [slice(start, start + chunk) for start in range(0, versions, chunk)]
             scores = [
                 reduce(np.fmin, (information(s, measures, directed, orders(s, part)) for s in sets)) for part in parts
             ]
             return np.concatenate(scores, axis=1)
 
-        whole = [information(s, measures, directed, GapOrder.of(s, gap[:, None])) for s in sets]
-        values = np.concatenate(whole, axis=1).T
+        values = np.concatenate([conditioning.information(s, measures, directed) for s in sets], axis=1).T
         # The jackknife reuses the cells of the whole corpus: pairs of the model left out get weight 0.
         left_out = shuffled = None
         if len(gap) >= FEWEST:
@@ -511,7 +520,7 @@ def _measure_pgdl(
     sets = pgdl_scores(oriented, gaps, columns)
     score = float(lowest_pgdl(sets, 1)[0])
     codes = {k: value_codes(column) for k, column in columns.items()}
-    levels = {k: int(c.max()) + 1 for k, c in codes.items()}
+    both = [pair_cells({k: codes[k] for k in s}, len(gaps)) for s in sets]
     notes = []
     skipped = [" & ".join(s) for s, v in sets.items() if math.isnan(v[0])]
     if skipped:
@@ -519,10 +528,7 @@ def _measure_pgdl(
             f"{len(skipped)} pair(s) of hyperparameters have no value, because a cell holds no pair of models or two "
             f"cells have one name, and are skipped: {', '.join(skipped[:4])}{' …' if len(skipped) > 4 else ''}."
         ]
-    for text in notes:
-        warnings.warn(text, CurvewiseWarning, stacklevel=3)
-    groups = [pair_cells({k: codes[k] for k in s}, len(gaps)).groups for s in sets]
-    cells = np.array([(levels[a] * levels[b]) ** 2 for a, b in sets], dtype=np.int64)
+        warnings.warn(notes[0], CurvewiseWarning, stacklevel=3)
     return ConditionalInformation(
         value=Interval(score, math.nan, math.nan, level),
         null_mean=math.nan,
@@ -530,8 +536,9 @@ def _measure_pgdl(
         null="nothing",
         sets=tuple(sets),
         values=np.array([v[0] for v in sets.values()]),
-        cells=cells,
-        empty=cells - np.array([len(np.unique(g)) ** 2 for g in groups], dtype=np.int64),
+        cells=np.array([cells.possible for cells in both], dtype=np.int64),
+        # With each model's pair with itself no cell of two groups that exist is empty.
+        empty=np.array([cells.possible - len(np.unique(cells.groups)) ** 2 for cells in both], dtype=np.int64),
         models=len(gaps),
         mode="pgdl",
         orientation=orientation,
@@ -616,3 +623,239 @@ def _pgdl_ratio(larger: NDArray[np.bool_], higher: NDArray[np.bool_], one: list[
             told += both / pairs * np.log2(lift)
     ratio: FloatArray = told.mean(axis=(-2, -1)) / entropy.mean()
     return ratio
+
+
+def value_codes(column: NDArray[Any]) -> Codes:
+    """Number the different values of a column in order of first appearance.
+
+    >>> value_codes(np.array([None, "a", 2, 2.0, None, float("nan")], dtype=object)).tolist()
+    [0, 1, 2, 2, 0, 3]
+    """
+    known: dict[Any, int] = {}
+
+    def key(value: Any) -> Any:
+        # 2 and 2.0 are one value, True and 1 are two; NaN equals itself here, which == denies.
+        if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
+            return "nan" if value != value else value
+        return type(value).__name__, str(value)
+
+    return np.array([known.setdefault(key(value), len(known)) for value in column.tolist()], dtype=np.int64)
+
+
+def shuffled_gaps(
+    gap: FloatArray, codes: Mapping[str, Codes], draws: int, rng: np.random.Generator
+) -> tuple[FloatArray | None, str]:
+    """Permute the part of the gaps that hyperparameters do not explain.
+
+    The gaps are replaced by their normal scores, since only their order counts. A least-squares fit of these by all
+    hyperparameters stays, with two-way interactions where that leaves half of the degrees of freedom; its residuals
+    are permuted.
+
+    Returns
+    -------
+    gaps : ndarray, shape (models, draws), optional
+        None where the hyperparameters leave no residuals.
+    effects : str
+        The effects that stay.
+    """
+    scores: FloatArray = ndtri((average_ranks(gap) - 0.5) / len(gap))
+    for interactions in (True, False):
+        each = [np.eye(int(c.max(initial=0)) + 1)[c][:, 1:] for c in codes.values()]
+        columns = [np.ones((len(gap), 1)), *each]
+        if interactions:
+            for one, two in combinations(each, 2):
+                columns.append((one[:, :, None] * two[:, None, :]).reshape(len(gap), -1))
+        # An orthonormal basis of the design: its columns may be linearly dependent where combinations are missing.
+        basis, sizes, _ = np.linalg.svd(np.concatenate(columns, axis=1), full_matrices=False)
+        basis = basis[:, sizes > 1e-10 * sizes[0]]
+        free = len(gap) - basis.shape[1]
+        if free >= (len(gap) / 2 if interactions else 1):
+            fitted = basis @ (basis.T @ scores)
+            rest = np.tile(scores - fitted, (draws, 1))
+            permuted: FloatArray = fitted[:, None] + rng.permuted(rest, axis=1).T
+            return permuted, "effects and two-way interactions" if interactions else "effects"
+    return None, "nothing"
+
+
+@dataclass(frozen=True, eq=False)
+class PairCells:
+    """All pairs of two models in the cells of one set of hyperparameters.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The hyperparameters that are held fixed.
+    groups : ndarray of int, shape (models,)
+        Number of the combination of their values that a model has.
+    first, second : ndarray of int, shape (pairs,)
+        Models, in the order of the cells; the one of the lower group comes first.
+    starts : ndarray of int, shape (cells,)
+        Where each cell begins.
+    inside : int
+        In so many cells, which come first, both models are of one group. Such a pair counts in both orders.
+    possible : int
+        Cells that there would be if all combinations of values occurred in pairs.
+    """
+
+    names: tuple[str, ...]
+    groups: Codes
+    first: Codes
+    second: Codes
+    starts: Codes
+    inside: int
+    possible: int
+
+    @property
+    def weight(self) -> FloatArray:
+        """Number of cells that each stands for: one of different groups has a mirror image."""
+        return np.where(np.arange(len(self.starts)) < self.inside, 1.0, 2.0)
+
+    @property
+    def empty(self) -> int:
+        """Number of possible cells that hold no pair."""
+        return self.possible - int(self.weight.sum())
+
+
+def pair_cells(codes: Mapping[str, Codes], count: int) -> PairCells:
+    """Sort all pairs of ``count`` models into cells."""
+    combined = np.zeros(count, dtype=np.int64)
+    levels = 1
+    for column in codes.values():
+        size = int(column.max()) + 1
+        combined = combined * size + column
+        levels *= size
+    groups = np.unique(combined, return_inverse=True)[1].reshape(-1)
+    # Each unordered pair once, the model of the lower group first: the mirrored cell holds the same information.
+    first, second = np.triu_indices(count, 1)
+    swap = groups[first] > groups[second]
+    first, second = np.where(swap, second, first), np.where(swap, first, second)
+    n_groups = int(groups.max(initial=0)) + 1
+    # Cells of one group get the lowest numbers, so that a slice separates them from the others.
+    cell = groups[first] * n_groups + groups[second] + n_groups**2 * (groups[first] != groups[second])
+    order = np.argsort(cell, kind="stable")
+    first, second, cell = first[order], second[order], cell[order]
+    starts = np.flatnonzero(np.concatenate([[len(cell) > 0], np.diff(cell) > 0]))
+    inside = int((cell[starts] < n_groups**2).sum())
+    return PairCells(tuple(codes), groups, first, second, starts, inside, levels**2)
+
+
+@dataclass(frozen=True, eq=False)
+class GapOrder:
+    """The model of each pair with the larger gap, in many versions of a corpus.
+
+    Attributes
+    ----------
+    larger, differ : ndarray, shape (pairs, versions)
+        Weight of a pair where the first model's gap is larger, and where the two differ at all. ``differ`` may have
+        one column that stands for all versions.
+    """
+
+    larger: Single
+    differ: Single
+
+    @classmethod
+    def of(cls, cells: PairCells, gaps: NDArray[Any]) -> GapOrder:
+        """Compare gaps, or their ranks, of shape (models, versions)."""
+        one, two = gaps[cells.first], gaps[cells.second]
+        differ = one != two
+        if differ.all():
+            differ = differ[:, :1]
+        return cls((one > two).astype(np.float32), differ.astype(np.float32))
+
+    @classmethod
+    def without(cls, cells: PairCells, gap: FloatArray, models: Codes) -> GapOrder:
+        """Compare gaps with each of some models left out in turn."""
+        kept = ((cells.first[:, None] != models) & (cells.second[:, None] != models)).astype(np.float32)
+        whole = cls.of(cells, gap[:, None])
+        return cls(whole.larger * kept, whole.differ * kept)
+
+
+def information(cells: PairCells, measures: FloatArray, directed: NDArray[np.bool_], order: GapOrder) -> FloatArray:
+    """Share of the entropy of the gap's sign that each measure explains.
+
+    Parameters
+    ----------
+    cells : PairCells
+        The pairs.
+    measures : ndarray, shape (measures, models)
+        Oriented: higher should mean a larger gap.
+    directed : ndarray of bool, shape (measures,)
+        Count the information of a cell as negative where it runs against that.
+    order : GapOrder
+        The sign of the gap in each version.
+
+    Returns
+    -------
+    ndarray, shape (measures, versions)
+        Mean information over the cells by mean entropy; NaN where there is no entropy.
+    """
+    one, two = measures[:, cells.first], measures[:, cells.second]
+    higher, differ = (one > two).astype(np.float32), (one != two).astype(np.float32)
+    if differ.all():
+        differ = differ[:1]
+    # All counts of a cell in one product of matrices: single precision is exact for whole numbers below 2**24.
+    left = np.concatenate([higher, differ, np.ones((1, higher.shape[1]), dtype=np.float32)])
+    right = np.concatenate([order.larger, order.differ], axis=1)
+    ends = np.append(cells.starts[1:], left.shape[1])
+    sums = np.empty((len(left), len(cells.starts), right.shape[1]), dtype=np.float32)
+    for cell, (start, end) in enumerate(zip(cells.starts, ends, strict=True)):
+        sums[:, cell] = left[:, start:end] @ right[start:end]
+    largest = int((ends - cells.starts).max(initial=0))
+    counts: Counts = sums.astype(np.int32 if largest < 2**15 else np.int64)  # products of two counts must fit
+    xlogx = np.arange(int(counts[-1].max(initial=0)) + 1, dtype=np.float64)
+    xlogx[1:] *= np.log2(xlogx[1:])  # looked up, which is faster than computing it for every count
+
+    def logs(numbers: Counts) -> FloatArray:
+        found: FloatArray = xlogx.take(numbers, mode="clip")
+        return found
+
+    m, v = len(higher), order.larger.shape[1]
+    top = bottom = 0.0
+    for part, measured in ((slice(cells.inside), _inside), (slice(cells.inside, None), _between)):
+        here = counts[:, part]
+        pairs = here[-1:, :, v:]
+        bits, entropy, sign = measured(
+            both=here[:m, :, :v],
+            higher=here[:m, :, v:],
+            larger=here[m:-1, :, :v],
+            untied=here[m:-1, :, v:],
+            all_larger=here[-1:, :, :v],
+            pairs=pairs,
+            logs=logs,
+        )
+        np.maximum(bits, 0.0, out=bits)  # rounding may leave it a little below
+        if directed.any():
+            bits = np.where(directed[:, None, None], bits * sign, bits)
+        by_pair = cells.weight[part][:, None] / np.maximum(pairs[0], 1)
+        top = top + (bits * by_pair).sum(axis=1)
+        bottom = bottom + (entropy * by_pair).sum(axis=1)
+    # Means over cells, not over pairs: a large cell counts as much as a small one.
+    share: FloatArray = top / np.where(bottom > 1e-9, bottom, np.nan)
+    return np.clip(share, -1.0, 1.0)  # beyond by rounding only
+
+
+def _inside(
+    *, both: Counts, higher: Counts, larger: Counts, untied: Counts, all_larger: Counts, pairs: Counts, logs: Lookup
+) -> tuple[FloatArray, FloatArray, Counts]:
+    """Information and entropy in bits times pairs, and the sign of the association.
+
+    A pair of one group counts in both orders, so each sign of the gap is as likely as the other and only agreement
+    matters. Pairs with tied gaps are left out; those with a tied measure give no information, but their gap's sign
+    belongs to the entropy. Counts have the shape (measures, cells, versions), any of which may be 1 for all.
+    """
+    agree = untied - higher - larger + 2 * both
+    bits = logs(agree) + logs(untied - agree) + (untied - logs(untied))
+    return bits, pairs.astype(np.float64), np.sign(2 * agree - untied)
+
+
+def _between(
+    *, both: Counts, higher: Counts, larger: Counts, untied: Counts, all_larger: Counts, pairs: Counts, logs: Lookup
+) -> tuple[FloatArray, FloatArray, Counts]:
+    """Return the same as :func:`_inside` for pairs of different groups."""
+    a, b, c = both, higher - both, larger - both
+    d = (untied - higher) - c
+    # n times the mutual information of a 2×2 table: Σ n_ij log n_ij + n log n − Σ n_i· log n_i· − Σ n_·j log n_·j.
+    bits = logs(a) + logs(b) + logs(c) + logs(d) + logs(untied)
+    bits -= logs(higher) + logs(untied - higher) + logs(larger) + logs(untied - larger)
+    entropy = logs(pairs) - logs(all_larger) - logs(pairs - all_larger)
+    return bits, entropy, np.sign(a * d - b * c)

@@ -18,7 +18,7 @@ from torch.nn import functional
 from curvewise.errors import InputError, arg, list_names
 from curvewise.nn.data import Sample
 from curvewise.nn.evaluation import check_logits, logits_of
-from curvewise.response.networks.changes import Draw
+from curvewise.response.networks.perturbations import Draw
 
 Made = TypeVar("Made")
 
