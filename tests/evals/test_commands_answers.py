@@ -38,7 +38,7 @@ def test_commands_answer_as_the_functions_do(call, log) -> None:
     assert ranked["models"] == list(cw.rank_models(e).models)
     assert ranked["pairs"]["pvalue_holm"] == cw.rank_models(e).pairs()["pvalue_holm"].tolist()
     planned = call("evals", "plan", log, "--a", "a", "--b", "b", "--difference", "0.05", "--json").document
-    assert planned["questions"] == cw.plan_evals(0.05, pilot=e, models=("a", "b")).questions
+    assert planned["questions"] == cw.plan_evals(0.05, pilot=e, a="a", b="b").questions
 
 
 def test_pass_at_k_is_an_option_of_its_own(call, log) -> None:

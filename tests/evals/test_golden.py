@@ -108,7 +108,7 @@ def test_a_leaderboard_of_cruxeval(cruxeval):
     assert table["pvalue"][i] == pytest.approx(stats.ttest_rel(a, b).pvalue, rel=1e-6)
     assert 1 < len(r.groups) < len(e.models)
     # More questions make the difference smaller than the leader's lead: what the plan says of its own pilot.
-    plan = cw.plan_evals(pilot=e, models=(r.models[0], r.models[1]))
+    plan = cw.plan_evals(pilot=e, a=r.models[0], b=r.models[1])
     error = cw.compare_evals(e, r.models[0], r.models[1]).standard_error
     assert plan.detectable == pytest.approx(2.8016 * error, rel=0.01)
 

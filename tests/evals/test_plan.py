@@ -336,11 +336,8 @@ def test_the_models_of_a_pilot_have_the_names_of_a_comparison():
     three = Evals(np.concatenate([e.scores, e.scores[:1, ::-1]]), ("a", "b", "c"), e.questions)
     plan = cw.plan_evals(three, a="b", b="c", difference=0.1)
     assert plan.questions == cw.plan_evals(0.1, pilot=cw.compare_evals(three, "b", "c")).questions
-    assert plan.questions == cw.plan_evals(0.1, pilot=three, models=("b", "c")).questions
     assert plan.questions != cw.plan_evals(0.1, pilot=e).questions
     assert cw.plan_evals(0.1, pilot=e, b="a").samples == (4, 4)  # of two, the other one is a
-    with pytest.raises(InputError, match="models=… names both models"):
-        cw.plan_evals(0.1, pilot=three, models=("a", "b"), b="c")
     with pytest.raises(InputError, match="is a comparison of 'a' and 'b', of no other models"):
         cw.plan_evals(0.1, pilot=cw.compare_evals(e, "a", "b"), a="c")
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from curvewise.errors import InputError
 from curvewise.variance import counts, pairs
-from curvewise.variance.counts import FEW_CLASSES, BitCounter, class_counts, column_pack, packed_totals
+from curvewise.variance.counts import FEW_CLASSES, class_counts, column_pack, packed_totals
 from curvewise.variance.pairs import estimate_seconds, iter_pair_counts
 
 shapes = st.tuples(st.integers(1, 300), st.integers(1, 200), st.integers(0, 2**32 - 1))
@@ -46,16 +46,6 @@ def test_packed_totals_are_sums_of_the_table(shape):
     np.testing.assert_array_equal(examples, errors.sum(axis=0))
 
 
-@given(shapes)
-@quick
-def test_totals_without_room_for_lanes(shape):
-    errors = random_errors(*shape)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counts, "LANE_WORDS", 1)
-        _, examples = packed_totals([np.packbits(errors, axis=1)], errors.shape[1])
-    np.testing.assert_array_equal(examples, errors.sum(axis=0))
-
-
 def test_totals_of_many_rows_of_ones():
     n, runs = 1001, 70_001
     packed = np.full((1000, 126), 255, dtype=np.uint8)  # padding bits are set too
@@ -64,16 +54,6 @@ def test_totals_of_many_rows_of_ones():
     assert by_run.shape == (runs,)
     assert np.all(by_run == n)
     assert np.all(by_example == runs)
-
-
-def test_a_counter_goes_on_after_its_totals():
-    counter = BitCounter(2)
-    row = np.packbits(np.arange(128) % 3 == 0)[None]
-    for rows in (1, 2, 5):
-        counter.add(row)
-        counter.add(np.zeros((rows, 16), dtype=np.uint8))
-        counter.totals()
-    np.testing.assert_array_equal(counter.totals(), 3 * (np.arange(128) % 3 == 0))
 
 
 def test_no_runs_are_no_errors():
@@ -114,7 +94,6 @@ def test_class_counts_are_bincounts(shape, classes, dtype):
 
 @pytest.mark.parametrize("classes", [11, 60])
 def test_class_counts_of_several_tiles(monkeypatch, classes):
-    monkeypatch.setattr(counts, "LANE_WORDS", 4)
     monkeypatch.setattr(counts, "MANY_BINS", 128)
     monkeypatch.setattr(counts, "MANY_RUNS", 64)
     labels = np.random.default_rng(1).integers(0, classes, (500, 101)).astype(np.uint8)

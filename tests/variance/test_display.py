@@ -18,7 +18,7 @@ from curvewise.variance import (
     measure_sweep,
     plan_stopping,
 )
-from curvewise.variance.display import DisplayUnit
+from curvewise.variance.anova import DisplayUnit
 
 RNG = np.random.default_rng(7)
 SHARED = RNG.normal(0, 0.2, 200)

@@ -313,8 +313,7 @@ def score(
         Coverage of the intervals.
     """
     page = (showing or Showing()).page()
-    from curvewise.evals.passes import measure_passes
-    from curvewise.evals.score import score_evals
+    from curvewise.evals.score import measure_passes, score_evals
 
     how = scoring or Scoring()
     given = (reading or EvalsReading()).load(files)

@@ -6,7 +6,7 @@ import warnings as python_warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Number
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 
@@ -36,10 +36,7 @@ def load_evals(
     repeats: Repeats | None = None,
     range: tuple[float, float] | None = None,
     higher_is_better: bool | None = None,
-    columns: ColumnMap | None = None,
-    wide: Wide | None = None,
-    unfinished: bool = False,
-    allow_large: bool = False,
+    **reading: Unpack[LogReading],
 ) -> Evals:
     """Read scores of models on questions out of evaluation logs or tables.
 
@@ -145,7 +142,7 @@ def load_evals(
         range=range,
         higher_is_better=higher_is_better,
     )
-    evals = align(_read(paths, choice, columns, wide, unfinished, allow_large), choice)
+    evals = align(_read_logs(paths, choice, **reading), choice)
     for text in evals.warnings:
         python_warnings.warn(text, CurvewiseWarning, stacklevel=2)
     return evals
@@ -164,8 +161,32 @@ def as_evals(e: Any, argument: str = "e") -> Evals:
     return load_evals(e)
 
 
-def _read(
-    paths: Any, choice: EvalChoice, columns: ColumnMap | None, wide: Wide | None, unfinished: bool, allow_large: bool
+class LogReading(TypedDict, total=False):
+    """Keywords of :func:`load_evals` that say how files and tables are read."""
+
+    columns: ColumnMap | None
+    wide: Wide | None
+    unfinished: bool
+    allow_large: bool
+
+
+class SurveyOptions(LogReading, total=False):
+    """Keywords of :func:`survey_evals`."""
+
+    task: str | Sequence[str] | None
+    models: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None
+    repeats: Repeats | None
+    range: tuple[float, float] | None
+    higher_is_better: bool | None
+
+
+def _read_logs(
+    paths: Any,
+    choice: EvalChoice,
+    columns: ColumnMap | None = None,
+    wide: Wide | None = None,
+    unfinished: bool = False,
+    allow_large: bool = False,
 ) -> Selection:
     if wide not in (None, "models"):
         raise InputError("is not known: use 'models'.", argument="wide", value=wide)
@@ -233,16 +254,11 @@ def survey_evals(
     metric: str | Sequence[str] | None = None,
     filter: str | Sequence[str] | None = None,
     missing: Missing = "refuse",
-    *,
-    columns: ColumnMap | None = None,
-    wide: Wide | None = None,
-    unfinished: bool = False,
-    allow_large: bool = False,
-    **choice: Any,
+    **options: Unpack[SurveyOptions],
 ) -> EvalsSurvey:
     """Look at what logs hold: tasks, models, questions, samples, metrics and filters to choose from, missing cells.
 
-    Parameters, also those in ``choice``, are those of :func:`load_evals`. Where that raises an error because something
+    Parameters, also those in ``options``, are those of :func:`load_evals`. Where that raises an error because something
     has to be chosen, the error is in ``problem`` of the result.
 
     Examples
@@ -254,8 +270,9 @@ def survey_evals(
     >>> print(found.problem)
     the list of records has 2 metrics: 'f1', 'exact_match'. Choose one with metric='f1'.
     """
-    chosen = EvalChoice.of(metric=metric, filter=filter, missing=missing, **choice)
-    selection = _read(paths, chosen, columns, wide, unfinished, allow_large)
+    reading: Any = {name: options.pop(name) for name in LogReading.__optional_keys__ & options.keys()}  # type: ignore[misc]
+    chosen = EvalChoice.of(metric=metric, filter=filter, missing=missing, **options)
+    selection = _read_logs(paths, chosen, **reading)
     evals, problem = None, Message("")
     try:
         evals = align(selection, chosen)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,15 @@ from scipy.special import chdtri, nctdtr, ndtr, ndtri, stdtrit
 
 from curvewise.errors import InputError, arg, warn_all
 from curvewise.evals.compare import EvalComparison, compare_evals
+from curvewise.evals.evals import Evals
 from curvewise.evals.load import as_evals
-from curvewise.evals.looks import LookPlan, check_coverage, plan_looks
-from curvewise.evals.score import points
+from curvewise.evals.pairs import pair_tests
+from curvewise.evals.questions import question_scores
+from curvewise.evals.score import in_points, points
 from curvewise.stats.intervals import mcnemar_power
 from curvewise.stats.tests import sequential_design
-from curvewise.text import Cell, format_count, format_number, format_size
-from curvewise.types.results import Interval, Result
+from curvewise.text import Cell, format_count, format_interval, format_number, format_pvalue, format_size
+from curvewise.types.results import Interval, Result, check_level
 
 TRIED = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100)
 """Samples of a question that a frontier lists."""
@@ -31,6 +33,8 @@ FEW = 30
 """With fewer questions the means of scores are hardly normal."""
 SHIFTS = np.linspace(1, 6, 26)
 """Differences in standard errors of the last look among which the one with the power asked for is found."""
+DRAWS = 100_000
+"""Simulated experiments behind a plan of looks."""
 
 
 def plan_evals(
@@ -41,19 +45,13 @@ def plan_evals(
     pilot: Any = None,
     a: str | None = None,
     b: str | None = None,
-    models: tuple[str, str] | None = None,
-    question_variance: float | None = None,
-    sampling_variance: float | tuple[float, float] | None = None,
     samples: int | tuple[int, int] | None = None,
     questions: int | None = None,
-    design_effect: float | None = None,
     power: float = 0.8,
     level: float = 0.95,
-    question_cost: float = 0.0,
-    sample_cost: float = 1.0,
-    budget: float | None = None,
     looks: int | None = None,
     rng: int | np.random.Generator = 0,
+    **numbers: Unpack[PlanNumbers],
 ) -> EvalPlan:
     """Plan how many questions, and how many samples of each, show a difference of two models.
 
@@ -75,30 +73,29 @@ def plan_evals(
     pilot : Evals, EvalComparison, path or other source of :func:`load_evals`, optional
         Evaluations that exist already, or a comparison of two models.
     a, b : str, optional
-        The two models of the pilot, where it holds more than two; ``models=(a, b)`` means the same.
-    models : tuple of str, optional
-        Both of them.
-    question_variance, sampling_variance : float
-        Without a pilot: ω², and σ² of both models, or of each.
+        The two models of the pilot, where it holds more than two.
     samples : int or tuple of int, optional
         Samples of each question by a and by b; those of the pilot by default, else 1.
     questions : int, optional
         Number of questions that there are: asks which difference they detect.
-    design_effect : float, optional
-        Factor by which groups of questions raise the variance, or an average over tasks of unequal size: that of the
-        pilot by default, else 1.
     power : float
         Chance of finding the difference.
     level : float
         Coverage of the interval of the difference: the two-sided test is made at ``1 - level``.
-    question_cost, sample_cost : float
-        Cost of a question (to write it and to grade it), and of one sample by one model, for the frontier.
-    budget : float, optional
-        Cost that may not be exceeded: the frontier then lists what it affords.
     looks : int, optional
         Plan so many looks, at equal numbers of questions, that may each stop the evaluation.
     rng : int or Generator
         Determines the simulation behind ``looks``.
+    question_variance, sampling_variance : float
+        Without a pilot: ω², and σ² of both models, or of each.
+    design_effect : float, optional
+        Factor by which groups of questions raise the variance, or an average over tasks of unequal size: that of the
+        pilot by default, else 1.
+    question_cost, sample_cost : float
+        Cost of a question (to write it and to grade it; 0 by default), and of one sample by one model (1 by default),
+        for the frontier.
+    budget : float, optional
+        Cost that may not be exceeded: the frontier then lists what it affords.
 
     Examples
     --------
@@ -114,17 +111,15 @@ def plan_evals(
     check_coverage(level)
     if not 0 < power < 1:
         raise InputError("must lie between 0 and 1, such as 0.8.", argument="power", value=power)
-    for name, value in (("difference", difference), ("budget", budget), ("sample_cost", sample_cost)):
-        if value is not None and not 0 < abs(value) < math.inf:
-            raise InputError("must be a number other than 0, such as 0.03.", argument=name, value=value)
-    if not 0 <= question_cost < math.inf:
-        raise InputError("must be 0 or more.", argument="question_cost", value=question_cost)
+    if difference is not None and not 0 < abs(difference) < math.inf:
+        raise InputError("must be a number other than 0, such as 0.03.", argument="difference", value=difference)
+    known_numbers = _Numbers(**numbers)
     if pilot is not None:
-        pilot = _pilot_comparison(pilot, a, b, models)
-    elif (a, b, models) != (None, None, None):
+        pilot = _pilot_comparison(pilot, a, b)
+    elif (a, b) != (None, None):
         raise InputError(f"{arg('a')} and {arg('b')} are models of a pilot: pass {arg('pilot')}.")
-    known, notes = _planned_variances(pilot, question_variance, sampling_variance, samples, design_effect)
-    known = replace(known, power=power, level=level)
+    known, notes = _planned_variances(pilot, known_numbers, samples)
+    known, budget = replace(known, power=power, level=level), known_numbers.budget
     if questions is not None and (questions != int(questions) or questions < 2):
         raise InputError("must be a whole number, 2 or more.", argument="questions", value=questions)
     if difference is None and questions is None:
@@ -161,7 +156,7 @@ def plan_evals(
         design_effect=known.design_effect,
         power=power,
         level=level,
-        frontier=known.frontier(effect, budget, question_cost, sample_cost),
+        frontier=known.frontier(effect, known_numbers),
         budget=budget,
         looks=None,
         metric=known.metric,
@@ -174,6 +169,43 @@ def plan_evals(
     if effect is None:
         raise InputError(f"{arg('looks', looks)} needs {arg('difference')}: the difference that should be found.")
     return replace(plan, looks=_sequence(plan, looks, rng))
+
+
+class PlanNumbers(TypedDict, total=False):
+    """Keywords of :func:`plan_evals` that say in numbers what a pilot would show, and what questions cost."""
+
+    question_variance: float | None
+    sampling_variance: float | tuple[float, float] | None
+    design_effect: float | None
+    question_cost: float
+    sample_cost: float
+    budget: float | None
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """Those numbers with their defaults, checked."""
+
+    question_variance: float | None = None
+    sampling_variance: float | tuple[float, float] | None = None
+    design_effect: float | None = None
+    question_cost: float = 0.0
+    sample_cost: float = 1.0
+    budget: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("design_effect", "sample_cost", "budget"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise InputError("must be a number above 0.", argument=name, value=value)
+        both = (("sampling_variance", v) for v in _two(self.sampling_variance, "sampling_variance") or ())
+        for name, number in (
+            ("question_cost", self.question_cost),
+            ("question_variance", self.question_variance or 0.0),
+            *both,
+        ):
+            if not 0 <= number < math.inf:
+                raise InputError("must be 0 or more.", argument=name, value=number)
 
 
 @dataclass(frozen=True)
@@ -256,16 +288,15 @@ class _Known:
         low, high = (needed * self.degrees / float(chdtri(self.degrees, p)) for p in (tail, 1 - tail))
         return Interval(float(needed), low, high, self.level)
 
-    def frontier(
-        self, effect: float | None, budget: float | None, per_question: float, per_sample: float
-    ) -> dict[str, NDArray[Any]]:
+    def frontier(self, effect: float | None, costs: _Numbers) -> dict[str, NDArray[Any]]:
         """Questions for each number of samples: as many as the difference needs, or as the budget affords."""
+        budget = costs.budget
         if effect is None and budget is None:
             return {}
         tried = [self.samples[0]] if self.fixed else sorted({*TRIED, *self.samples})
         rows = []
         for k in tried:
-            each = per_question + 2 * k * per_sample
+            each = costs.question_cost + 2 * k * costs.sample_cost
             n = math.floor(budget / each + 1e-9) if budget is not None else self.needed(effect or 1.0, k)
             if n >= 2:
                 rows.append((k, n, 2 * k * n, n * each, self.detectable(n, k)))
@@ -275,12 +306,8 @@ class _Known:
         return {name: np.array([row[i] for row in rows]) for i, name in enumerate(names)}
 
 
-def _pilot_comparison(pilot: Any, a: str | None, b: str | None, models: tuple[str, str] | None) -> EvalComparison:
+def _pilot_comparison(pilot: Any, a: str | None, b: str | None) -> EvalComparison:
     """Compare the two models of a pilot: those named, or the only two."""
-    if models is not None:
-        if (a, b) != (None, None):
-            raise InputError(f"{arg('models')} names both models: leave out {arg('a')} and {arg('b')}.")
-        a, b = models
     if isinstance(pilot, EvalComparison):
         if not {a, b} - {None} <= {pilot.a, pilot.b}:
             raise InputError(f"is a comparison of {pilot.a!r} and {pilot.b!r}, of no other models.", argument="pilot")
@@ -299,40 +326,32 @@ def _pilot_comparison(pilot: Any, a: str | None, b: str | None, models: tuple[st
 
 
 def _planned_variances(
-    pilot: EvalComparison | None,
-    question_variance: float | None,
-    sampling_variance: float | tuple[float, float] | None,
-    samples: int | tuple[int, int] | None,
-    design_effect: float | None,
+    pilot: EvalComparison | None, numbers: _Numbers, samples: int | tuple[int, int] | None
 ) -> tuple[_Known, list[str]]:
     """Read what is known from a pilot or from numbers; with warnings."""
     given = _two(samples, "samples")
     if given is not None and not all(k == int(k) and k >= 1 for k in given):
         raise InputError("must be one or two whole numbers from 1 on.", argument="samples", value=samples)
     counts = None if given is None else (int(given[0]), int(given[1]))
-    if design_effect is not None and not 0 < design_effect < math.inf:
-        raise InputError("must be above 0.", argument="design_effect", value=design_effect)
-    if pilot is None:
-        if question_variance is None:
-            raise InputError(
-                f"pass {arg('pilot')}, or {arg('question_variance')} and {arg('sampling_variance')}: how much the"
-                " difference varies between questions, and a sample around the mean of its question."
-            )
-        both = _two(sampling_variance, "sampling_variance") or (0.0, 0.0)
-        for name, number in (("question_variance", question_variance), *(("sampling_variance", v) for v in both)):
-            if not 0 <= number < math.inf:
-                raise InputError("must be 0 or more.", argument=name, value=number)
-        if question_variance + sum(both) == 0:
-            raise InputError("question_variance and sampling_variance are both 0: nothing varies.")
-        # Scores between 0 and 1 have variances below 1; others are on a scale of their own.
-        scaled = max(question_variance, *both) > 1
-        width, unit = (math.inf, "") if scaled else (1.0, "fraction")
-        known = _Known(float(question_variance), both, counts or (1, 1), design_effect or 1.0, width=width, unit=unit)
-        return known, []
-    for name, value in (("question_variance", question_variance), ("sampling_variance", sampling_variance)):
-        if value is not None:
-            raise InputError(f"{arg(name)} is known from {arg('pilot')}: leave one of them out.")
-    return _from_pilot(pilot, counts, design_effect)
+    if pilot is not None:
+        for name in ("question_variance", "sampling_variance"):
+            if getattr(numbers, name) is not None:
+                raise InputError(f"{arg(name)} is known from {arg('pilot')}: leave one of them out.")
+        return _from_pilot(pilot, counts, numbers.design_effect)
+    if numbers.question_variance is None:
+        raise InputError(
+            f"pass {arg('pilot')}, or {arg('question_variance')} and {arg('sampling_variance')}: how much the"
+            " difference varies between questions, and a sample around the mean of its question."
+        )
+    question, both = (
+        float(numbers.question_variance),
+        _two(numbers.sampling_variance, "sampling_variance") or (0.0, 0.0),
+    )
+    if question + sum(both) == 0:
+        raise InputError("question_variance and sampling_variance are both 0: nothing varies.")
+    # Scores between 0 and 1 have variances below 1; others are on a scale of their own.
+    width, unit = (math.inf, "") if max(question, *both) > 1 else (1.0, "fraction")
+    return _Known(question, both, counts or (1, 1), numbers.design_effect or 1.0, width=width, unit=unit), []
 
 
 def _two(value: float | tuple[float, float] | None, name: str) -> tuple[float, float] | None:
@@ -561,3 +580,277 @@ def _sequence(plan: EvalPlan, looks: int, rng: int | np.random.Generator) -> Loo
     last = max(1.0, more) * (float(np.interp(plan.power, trial.found, SHIFTS)) / effect) ** 2
     places = np.maximum(np.ceil(last * steps / looks), steps + 1).astype(int)
     return plan_looks(places.tolist(), level=plan.level, effects=(0.0, effect, 2 * effect), rng=rng)
+
+
+def plan_looks(
+    looks: Sequence[int],
+    *,
+    level: float = 0.95,
+    effects: Sequence[float] = (0.0, 0.1, 0.2, 0.3, 0.5),
+    draws: int = DRAWS,
+    rng: int | np.random.Generator = 0,
+) -> LookPlan:
+    """Plan at which numbers of questions to compare two models, and when to stop.
+
+    Comparing after every few questions and stopping at the first p < 0.05 finds differences that are not there. This
+    plan stops at a smaller p-value, the same at each look, chosen by simulation so that the error rate over all looks
+    is ``1 - level``. Questions must be asked in random order, and each look uses all that were asked so far.
+
+    Parameters
+    ----------
+    looks : sequence of int
+        Numbers of questions at which to look, rising: ``[100, 200, 400]``.
+    level : float
+        One minus the error rate over all looks.
+    effects : sequence of float
+        True differences, in standard deviations of a question's difference, for which to say what to expect.
+    draws : int
+        Simulated experiments.
+    rng : int or Generator
+        Determines them.
+
+    Examples
+    --------
+    >>> plan = plan_looks([100, 200, 400], draws=20_000)
+    >>> round(plan.nominal_level, 3), round(plan.naive_error, 2)
+    (0.022, 0.11)
+    """
+    check_coverage(level)
+    design = sequential_design(looks, effects, level=level, draws=draws, rng=rng)
+    return LookPlan(
+        looks=design.looks,
+        level=level,
+        nominal_level=design.nominal_level,
+        naive_error=design.naive_error,
+        effects=tuple(map(float, effects)),
+        expected_questions=design.expected,
+        chance_found=design.found,
+        fixed_chance=design.fixed,
+        draws=draws,
+        warnings=(),
+    )
+
+
+def check_coverage(level: float) -> None:
+    """Refuse the level of a test, such as 0.05, where a coverage is asked for."""
+    check_level(level)
+    if level < 0.5:
+        raise InputError(
+            "is a coverage, one minus the level of the test.",
+            argument="level",
+            value=level,
+            remedy=f"Pass {arg('level', round(1 - level, 12))} to test at {level:g}.",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LookPlan(Result):
+    """At which numbers of questions to look, and how small a p-value must be to stop.
+
+    Attributes
+    ----------
+    looks : tuple of int
+        Numbers of questions at which the two models are compared.
+    level : float
+        One minus the chance that any look finds a difference where there is none.
+    nominal_level : float
+        The p-value below which a look stops, the same at each.
+    naive_error : float
+        That chance if every look stopped at ``1 - level`` instead.
+    effects : tuple of float
+        True differences, in standard deviations of a question's difference.
+    expected_questions, chance_found : tuple of float
+        For each: questions until the plan stops, on average, and the chance that it stops with a difference.
+    fixed_chance : tuple of float
+        The chance that a single look at the last number of questions finds it.
+    draws : int
+        Simulated experiments behind these numbers.
+    """
+
+    looks: tuple[int, ...]
+    level: float
+    nominal_level: float
+    naive_error: float
+    effects: tuple[float, ...]
+    expected_questions: tuple[float, ...]
+    chance_found: tuple[float, ...]
+    fixed_chance: tuple[float, ...]
+    draws: int
+    warnings: tuple[str, ...]
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per true difference: what to expect."""
+        return {
+            "effect": list(self.effects),
+            "expected_questions": list(self.expected_questions),
+            "chance_found": list(self.chance_found),
+            "fixed_chance": list(self.fixed_chance),
+        }
+
+    def sentences(self) -> str:
+        """The plan in a few sentences."""
+        shown = [f"{n:,}" for n in self.looks]
+        listed = ", ".join(shown if len(shown) <= 10 else [*shown[:4], "…", shown[-1]])
+        return (
+            f"Compare after {listed} questions in random order, and stop when p < {self.nominal_level:.4f}. Where there"
+            f" is no difference, one is found with a chance of {1 - self.level:.0%} over all looks; stopping at p <"
+            f" {1 - self.level:.2g} instead would make that {self.naive_error:.0%}."
+        )
+
+
+def check_looks(
+    e: Evals, a: str, b: str, plan: LookPlan, metric: str | None = None, *, margin: float | None = None
+) -> LookCheck:
+    """Decide by a plan whether the questions so far suffice.
+
+    Parameters
+    ----------
+    e : Evals
+        Questions so far, in the (random) order in which they were asked: a number at which the plan looks.
+    a, b : str
+        The two models.
+    plan : LookPlan
+        Made before the first look.
+    metric : str, optional
+        "mean" (the default), "pass@k" or "pass^k".
+    margin : float, optional
+        The largest difference that does not matter: allows to stop for equivalence.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> e = Evals(rng.random((2, 100)) < [[0.9], [0.6]], ("a", "b"), np.arange(100))
+    >>> check = check_looks(e, "a", "b", plan_looks([100, 200, 400], draws=20_000))
+    >>> check.decision, check.next_look
+    ('stop: a', None)
+    """
+    if a == b:
+        raise InputError(f"a and b are both {a!r}: name two models.", argument="b", value=b)
+    if margin is not None and not margin > 0:
+        raise InputError("must be above 0, such as 0.01.", argument="margin", value=margin)
+    if e.groups is not None and len(np.unique(e.groups)) < len(e.questions):
+        raise InputError(
+            "a plan of looks is for independent questions, and these are in groups.",
+            remedy="Compare once, with compare_evals, or ask one question of each group.",
+        )
+    n = len(e.questions)
+    if n not in plan.looks:
+        later = [look for look in plan.looks if look > n]
+        then = f"ask until {later[0]:,}" if later else f"pass the first {plan.looks[-1]:,}"
+        raise InputError(
+            f"there are {n:,} questions, and the plan looks at {', '.join(map(str, plan.looks))} only: {then}. A look"
+            " that was not planned raises the error rate."
+        )
+    done = tuple(look for look in plan.looks if look <= n)
+    pair, rows = e.select([a, b]), []
+    for look in done:
+        asked = pair.select(questions=np.arange(look))
+        # Graded where any model ever is, as in compare_evals.
+        scores = replace(question_scores(asked, metric), binary=e.binary)
+        tests = pair_tests(asked, metric, pairs=(np.array([0]), np.array([1])), scores=scores)
+        low, high = tests.intervals(1 - plan.nominal_level)
+        gap = Interval(float(tests.difference[0]), float(low[0]), float(high[0]), 1 - plan.nominal_level)
+        rows.append((gap, float(tests.pvalues()[0])))
+    decisions = [
+        _decide_look(gap, p, look == plan.looks[-1], plan, margin, e.higher_is_better)
+        for look, (gap, p) in zip(done, rows, strict=True)
+    ]
+    stops = [i for i, decision in enumerate(decisions) if decision != "go on"]
+    notes = []
+    if stops and stops[0] < len(done) - 1:
+        notes.append(
+            f"the plan already stopped at {done[stops[0]]:,} questions: that decision counts, and later questions do"
+            " not change it."
+        )
+    decision = decisions[stops[0]] if stops else "go on"
+    warn_all(notes)
+    return LookCheck(
+        decision=decision,
+        a=a,
+        b=b,
+        questions=n,
+        difference=rows[-1][0],
+        pvalue=rows[-1][1],
+        next_look=plan.looks[len(done)] if decision == "go on" else None,
+        looked=done,
+        differences=tuple(gap for gap, _ in rows),
+        pvalues=tuple(p for _, p in rows),
+        decisions=tuple(decisions),
+        margin=margin,
+        plan=plan,
+        unit="fraction" if e.binary else "",
+        warnings=tuple(notes),
+    )
+
+
+def _decide_look(
+    gap: Interval, pvalue: float, last: bool, plan: LookPlan, margin: float | None, higher_is_better: bool
+) -> str:
+    if pvalue <= plan.nominal_level:
+        return "stop: a" if (gap.estimate > 0) == higher_is_better else "stop: b"
+    if margin is not None and -margin < gap.low and gap.high < margin:
+        return "stop: equivalent"
+    return "stop: undecided" if last else "go on"
+
+
+@dataclass(frozen=True, eq=False)
+class LookCheck(Result):
+    """Decision of a plan about the questions so far.
+
+    Attributes
+    ----------
+    decision : str
+        "stop: a", "stop: b", "stop: equivalent", "stop: undecided" (the last look is over) or "go on". It is that of
+        the first look that stopped.
+    a, b : str
+        The two models.
+    questions : int
+        Questions that were looked at.
+    difference : Interval
+        Score of a minus score of b at the last look, with an interval that holds at all looks together.
+    pvalue : float
+        At the last look, not adjusted: it is compared with the plan's ``nominal_level``.
+    next_look : int or None
+        Questions at which to look again.
+    looked, differences, pvalues, decisions : tuple
+        The same at every look so far.
+    margin : float or None
+        Differences up to this size do not matter.
+    """
+
+    decision: str
+    a: str
+    b: str
+    questions: int
+    difference: Interval
+    pvalue: float
+    next_look: int | None
+    looked: tuple[int, ...]
+    differences: tuple[Interval, ...]
+    pvalues: tuple[float, ...]
+    decisions: tuple[str, ...]
+    margin: float | None
+    plan: LookPlan
+    unit: str
+    warnings: tuple[str, ...]
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per look so far."""
+        return {
+            "questions": list(self.looked),
+            "difference": [d.estimate for d in self.differences],
+            "low": [d.low for d in self.differences],
+            "high": [d.high for d in self.differences],
+            "pvalue": list(self.pvalues),
+            "decision": list(self.decisions),
+        }
+
+    def sentences(self) -> str:
+        """The decision in a few sentences."""
+        gap = in_points(format_interval(self.difference, self.unit))
+        then = "" if self.next_look is None else f" Look again at {self.next_look:,} questions."
+        return (
+            f"After {self.questions:,} questions the score of {self.a} minus that of {self.b} is {gap}"
+            f" ({format_pvalue(self.pvalue)}; the interval holds at all planned looks together with"
+            f" {self.plan.level:.0%}). Decision: {self.decision}.{then}"
+        )

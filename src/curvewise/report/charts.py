@@ -256,7 +256,7 @@ def seeds_chart(result: VarianceDecomposition) -> dict[str, Any]:
     result : VarianceDecomposition
         What to draw.
     """
-    from curvewise.variance.display import DisplayUnit
+    from curvewise.variance.anova import DisplayUnit
 
     times, suffix = _percent(result.unit)
     display = DisplayUnit(result.unit)

@@ -102,10 +102,9 @@ def evals_report(e: Evals, *, title: str | None = None, question: str | None = N
     Questions are named by their ids, never by their texts.
     """
     # Imported only now, as lenses are.
-    from curvewise.evals.passes import measure_passes
     from curvewise.evals.plan import plan_evals
     from curvewise.evals.rank import rank_models
-    from curvewise.evals.score import score_evals
+    from curvewise.evals.score import measure_passes, score_evals
 
     found: dict[str, Result] = {}
     tables: list[ReportTable] = []

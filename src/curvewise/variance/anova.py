@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, TypedDict, Unpack
 
@@ -683,6 +683,74 @@ def interval_lists(name: str, intervals: Iterable[Interval], prefix: str = "") -
     rows = list(intervals)
     ends = {f"{prefix}low": [i.low for i in rows], f"{prefix}high": [i.high for i in rows]}
     return {name: [i.estimate for i in rows], **ends}
+
+
+ENDS = ("estimate", "low", "high")
+"""Columns of a table with a row for each quantity."""
+
+
+@dataclass(frozen=True)
+class DisplayUnit:
+    """Name, sign and direction of errors for people.
+
+    The analyses store scores, of which a high one is good, as negative errors, so that lower is better in every unit.
+    People read the score itself, and differences of the scores themselves.
+
+    >>> DisplayUnit("score").interval(Interval(-31.0, -32.0, -30.5))
+    Interval(estimate=31.0, low=30.5, high=32.0, level=0.95, kind='confidence')
+    """
+
+    unit: str
+
+    @property
+    def word(self) -> str:
+        """The measured quantity: error, loss or score."""
+        return self.unit if self.unit in ("loss", "score") else "error"
+
+    @property
+    def best(self) -> str:
+        """Direction of the best value: lowest, or highest of scores."""
+        return "highest" if self.unit == "score" else "lowest"
+
+    @property
+    def sign(self) -> float:
+        """Factor from a stored error to the displayed value: −1 for scores."""
+        return -1.0 if self.unit == "score" else 1.0
+
+    def signed(self, errors: ArrayLike) -> FloatArray:
+        """Return errors, or differences of them, with the sign in which they are read."""
+        return self.sign * np.asarray(errors, dtype=np.float64)
+
+    def interval(self, error: Interval) -> Interval:
+        """Return the interval of an error, or of a difference, with the sign in which it is read."""
+        if self.unit != "score":
+            return error
+        return replace(error, estimate=-error.estimate, low=-error.high, high=-error.low)
+
+    def columns(
+        self,
+        columns: Mapping[str, Sequence[Any] | NDArray[Any]],
+        names: tuple[str, str, str] = ENDS,
+        rows: Sequence[str] | None = None,
+    ) -> dict[str, Any]:
+        """Return a table whose estimates and limits have the sign in which they are read.
+
+        Parameters
+        ----------
+        columns : mapping
+            The table with errors as they are stored.
+        names : tuple of str
+            Columns of the estimates and of their lower and upper limits.
+        rows : sequence of str, optional
+            Only the rows of these quantities; the others are probabilities, standard deviations or shares.
+        """
+        table = {name: list(columns[name]) for name in names}
+        for i in range(len(table[names[0]])):
+            if rows is None or columns["quantity"][i] in rows:
+                ends = self.interval(Interval(*(table[name][i] for name in names)))
+                for name, end in zip(names, ends, strict=True):
+                    table[name][i] = end
+        return dict(columns) | table
 
 
 QUANTITIES = {

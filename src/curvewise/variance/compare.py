@@ -30,6 +30,7 @@ from curvewise.types.results import FloatArray, Interval, Result, check_level, d
 from curvewise.variance.anova import (
     FEWEST,
     QUANTITIES,
+    DisplayUnit,
     Totals,
     few_groups,
     interval_lists,
@@ -53,7 +54,6 @@ from curvewise.variance.difference import (
     top_of,
     unpaired_difference,
 )
-from curvewise.variance.display import DisplayUnit
 
 SCORES_ONLY = (
     "from scores alone only this test set can be judged: how much its examples add to the difference, and how much of"

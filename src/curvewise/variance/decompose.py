@@ -26,6 +26,7 @@ from curvewise.variance.anova import (
     ENOUGH,
     FEWEST,
     QUANTITIES,
+    DisplayUnit,
     SamplingUnits,
     Tails,
     Totals,
@@ -46,7 +47,6 @@ from curvewise.variance.anova import (
     totals_of_counts,
     variance_degrees,
 )
-from curvewise.variance.display import DisplayUnit
 
 INTERVALS = ("auto", "F", "bootstrap", "robust")
 WIDER = 1.1

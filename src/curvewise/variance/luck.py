@@ -19,6 +19,7 @@ from curvewise.text import format_interval, format_pvalue, format_value
 from curvewise.types.predictions import Predictions, asked_of
 from curvewise.types.results import FloatArray, Interval, Result, check_level, interval_columns
 from curvewise.variance.anova import (
+    DisplayUnit,
     PredictionFormat,
     group_codes,
     interval_lists,
@@ -29,7 +30,6 @@ from curvewise.variance.anova import (
     split_variance,
 )
 from curvewise.variance.decompose import VarianceDecomposition, decompose_variance
-from curvewise.variance.display import DisplayUnit
 
 FEWEST_RUNS = 4
 """Fewest runs from which a correlation has an interval."""

@@ -18,11 +18,10 @@ from curvewise.stats.tests import sequential_design
 from curvewise.text import format_interval, format_size, format_target
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import FloatArray, Interval, Result, check_level
-from curvewise.variance.anova import crossing, interval_lists, measure_totals
+from curvewise.variance.anova import DisplayUnit, crossing, interval_lists, measure_totals
 from curvewise.variance.compare import RunComparison
 from curvewise.variance.decompose import VarianceDecomposition, decompose_variance, decomposition_of
 from curvewise.variance.difference import RunFormat, check_same_examples, read_pair, score_difference, top_of
-from curvewise.variance.display import DisplayUnit
 
 STEPS = (1, 2, 3, 5)
 TARGETS = ("distribution", "test set")

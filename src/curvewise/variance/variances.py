@@ -21,6 +21,7 @@ from curvewise.types.results import FloatArray, Interval, Result, check_level, i
 from curvewise.variance.anova import (
     FEWEST,
     QUANTITIES,
+    DisplayUnit,
     PredictionFormat,
     Totals,
     VarianceSplit,
@@ -38,7 +39,6 @@ from curvewise.variance.anova import (
 )
 from curvewise.variance.decompose import VarianceDecomposition, decompose_variance
 from curvewise.variance.difference import share_groups, unpaired_difference
-from curvewise.variance.display import DisplayUnit
 
 DRAWS = 20_000
 """Draws for the interval of a ratio of distribution-wise standard deviations."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from curvewise.errors import CurvewiseError, InputError, arg, brief, either, format_path, list_names, prefix
-from curvewise.evals.logs import formats, harness, inspect_log
+from curvewise.evals.logs import formats, inspect_log
 from curvewise.evals.logs.block import Block, LogOptions, UnreadError, json_lines, one_name
 from curvewise.evals.logs.tables import ROLES, read_lines, read_parquet, read_table_scores
 from curvewise.reading.roles import normal
@@ -280,8 +280,8 @@ def _read_log(path: Path, options: LogOptions) -> list[Block]:
 def _read_lines(path: Path, options: LogOptions) -> list[Block]:
     first = next(json_lines(path), [None])[0]
     if isinstance(first, Mapping):
-        if harness.is_harness_row(first):
-            return [harness.read_harness(path, options)]
+        if formats.is_harness_row(first):
+            return [formats.read_harness(path, options)]
         if formats.is_record_row(first):
             return formats.read_eval_records(path, options)
     return read_lines(path, options)
@@ -298,9 +298,9 @@ def _read_document(data: Any, path: Path, options: LogOptions) -> list[Block]:
             return [formats.read_simulations(data, path)]
         if formats.is_compass(data):
             return [formats.read_compass(data, path)]
-        if harness.is_harness_results(data) and isinstance(data.get("samples"), dict):
-            return harness.read_inline(data, path, options)
-        if harness.is_harness_results(data):
+        if formats.is_harness_results(data) and isinstance(data.get("samples"), dict):
+            return formats.read_inline(data, path, options)
+        if formats.is_harness_results(data):
             raise UnreadError(
                 f"{format_path(path)} holds overall results only; scores of single questions are in samples_*.jsonl "
                 "(lm-eval with --log_samples) or details_*.parquet (lighteval with --save-details).",

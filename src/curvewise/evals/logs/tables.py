@@ -25,8 +25,7 @@ from curvewise.evals.logs.block import (
     one_name,
     records_only,
 )
-from curvewise.evals.logs.formats import expand_counts
-from curvewise.evals.logs.harness import is_details, read_details
+from curvewise.evals.logs.formats import expand_counts, is_details, read_details
 from curvewise.reading.roles import SEED, ColumnRoles, Role, ask, direction, find_roles, is_spread, normal, synonyms
 from curvewise.reading.table import (
     LARGEST_ARRAYS,

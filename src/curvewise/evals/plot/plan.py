@@ -15,8 +15,7 @@ from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
 from curvewise.drawing.marks import MARK, bars, choose, finish, mark_value, note, warned, zero_line
 from curvewise.drawing.style import INK, NEUTRAL, as_percent, colour
 from curvewise.errors import InputError, arg
-from curvewise.evals.looks import LookCheck, LookPlan
-from curvewise.evals.plan import EvalPlan
+from curvewise.evals.plan import EvalPlan, LookCheck, LookPlan
 from curvewise.evals.plot.canvas import FRACTION, eval_canvas
 from curvewise.evals.score import in_points
 from curvewise.text import format_interval, format_number, format_size

@@ -16,11 +16,10 @@ from curvewise.drawing.marks import bars, choose, finish, note, warned
 from curvewise.drawing.panels import name_ends
 from curvewise.drawing.style import INK, NEUTRAL, as_percent, colour, colours_of, dashes
 from curvewise.evals.judge import JudgeCorrection
-from curvewise.evals.passes import KINDS, PassCurve
 from curvewise.evals.plot.canvas import FRACTION, eval_canvas, metric_label, model_names, score_axis
 from curvewise.evals.plot.compare import draw_pairs, draw_questions
 from curvewise.evals.rank import ModelRanking
-from curvewise.evals.score import ModelScores, error_cells
+from curvewise.evals.score import PASS_KINDS, ModelScores, PassCurve, error_cells
 from curvewise.text import format_count, format_interval
 from curvewise.types.results import FloatArray
 
@@ -239,7 +238,7 @@ def plot_pass_curve(
             name_ends(ax, [(k[-1] + aside[i], result.scores[m, -1]) for i, m in enumerate(named)], names, shades)
         who = "" if len(result.models) > 1 else f" of {result.models[0]}"
         lines = [
-            f"{result.kind}k{who}: the chance that {KINDS[result.kind]}, on {result.questions:,} questions;"
+            f"{result.kind}k{who}: the chance that {PASS_KINDS[result.kind]}, on {result.questions:,} questions;"
             f" {result.level:.0%} intervals for new questions of the same kind."
         ]
         if len(others):

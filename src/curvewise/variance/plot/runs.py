@@ -23,9 +23,8 @@ from curvewise.errors import InputError
 from curvewise.text import format_count, format_interval, format_number, format_pvalue
 from curvewise.types.results import FloatArray, Interval
 from curvewise.variance.accuracy import AccuracyDistribution, poisson_binomial_pmf, shrunk_rates
-from curvewise.variance.anova import decimals
+from curvewise.variance.anova import DisplayUnit, decimals
 from curvewise.variance.decompose import VarianceDecomposition
-from curvewise.variance.display import DisplayUnit
 from curvewise.variance.luck import SeedLuck, TestSetComparison
 
 SPREAD = "curvewise-spread"
