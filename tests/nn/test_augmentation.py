@@ -14,8 +14,7 @@ from scipy import ndimage, stats
 from torch import Tensor
 
 from curvewise.errors import InputError
-from curvewise.nn.augmentation import Chance, Change, _enlarged, draw_boxes, make_augmentation, turn_hue, view
-from curvewise.nn.chance import uniform
+from curvewise.nn.augmentation import Chance, Change, _enlarged, draw_boxes, make_augmentation, turn_hue, uniform, view
 from curvewise.nn.training import AUGMENTATIONS, parse_views
 from curvewise.response.networks.perturbations import PERTURBATIONS
 

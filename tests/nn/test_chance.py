@@ -7,7 +7,8 @@ import pytest
 import torch
 from scipy import stats
 
-from curvewise.nn.chance import hashed, mix, split_rows, uniform, visits
+from curvewise.nn.augmentation import hashed, mix, uniform, visits
+from curvewise.nn.task import split_rows
 
 _BITS = 2**64
 

@@ -23,8 +23,7 @@ from torch.nn import functional
 
 from curvewise.errors import InputError
 from curvewise.nn import Assignment, Examples, Keep, Poke, Trained, Training
-from curvewise.nn.augmentation import make_augmentation
-from curvewise.nn.chance import visits
+from curvewise.nn.augmentation import make_augmentation, visits
 from curvewise.nn.data import Resident, Streamed, fits
 from curvewise.nn.engine import POOL, LanePool, measure_seconds, resident, train
 from curvewise.nn.lane import draws, stochastic
@@ -244,6 +243,33 @@ def test_a_training_is_that_of_a_plain_loop(name: str, digits: Examples, shown: 
     assert found.metrics["train_loss"] == pytest.approx(float(functional.cross_entropy(logits, y)), rel=1e-4, abs=1e-6)
     assert found.metrics["train_error"] == pytest.approx(float((logits.argmax(1) != y).double().mean()))
     assert found.metrics["steps"] == training.steps_for(50)
+
+
+def test_groups_of_small_networks_are_trained_as_by_torch(digits: Examples, shown: dict[str, Examples]) -> None:
+    """In a stack on a CPU: the biases at a rate of their own, for two of three epochs."""
+    groups = {"*bias": {"rate": 0.02, "weight_decay": 0.0, "epochs": 2}}
+    training = Training("mlp", options={"width": 16}, batch=10, epochs=3, weight_decay=0.01, groups=groups)
+    assignment = assigned(3, n=50)
+    found, _ = trained(training, [assignment, assigned(4, n=50)], digits, shown)
+    assert "stack" in found.path
+    torch.manual_seed(3)
+    model = make_network(training, digits.shape, 10)
+    biases = [p for name, p in model.named_parameters() if name.endswith("bias")]
+    matrices = [p for name, p in model.named_parameters() if name.endswith("weight")]
+    optimiser = torch.optim.SGD(
+        [{"params": matrices, "weight_decay": 0.01}, {"params": biases}], lr=training.rates[0], momentum=0.9
+    )
+    line = visits(torch.tensor([assignment.order]), torch.from_numpy(assignment.rows)[None], 0, 150)[0]
+    for step in range(15):
+        index = line[10 * step : 10 * step + 10]
+        x = (torch.from_numpy(digits.x)[index].float() / 255 - 0.3) / 0.37
+        whole, own = optimiser.param_groups
+        whole["lr"], own["lr"] = 0.1 * (1 - step / 15), 0.02 * max(0.0, 1 - step / 10)
+        optimiser.zero_grad()
+        functional.cross_entropy(model(x), torch.from_numpy(digits.y)[index]).backward()
+        optimiser.step()
+    for key, weight in model.state_dict().items():
+        assert np.allclose(end(found)[key], weight.numpy(), rtol=1e-5, atol=2e-6), key
 
 
 def test_without_epochs_the_network_is_as_drawn(digits: Examples, shown: dict[str, Examples]) -> None:

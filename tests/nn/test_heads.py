@@ -14,8 +14,7 @@ from torch.nn import functional
 
 from curvewise.nn import Assignment, Examples, Keep, Poke, Trained, Training
 from curvewise.nn.architectures import Scale
-from curvewise.nn.augmentation import make_augmentation
-from curvewise.nn.chance import visits
+from curvewise.nn.augmentation import make_augmentation, visits
 from curvewise.nn.engine import train
 from curvewise.nn.networks import features_of, head_of, make_network
 from curvewise.nn.schedules import rate_factors

@@ -21,15 +21,14 @@ from torch.nn import functional
 from curvewise.errors import InputError
 from curvewise.nn import Assignment, Examples, Keep, Trained, Training
 from curvewise.nn.architectures import Unet6
-from curvewise.nn.augmentation import make_augmentation
-from curvewise.nn.chance import split_rows, visits
+from curvewise.nn.augmentation import make_augmentation, visits
 from curvewise.nn.devices import reproducible
 from curvewise.nn.engine import measure_seconds, resident, train
 from curvewise.nn.lane import DENSE_BATCH, EVALUATION_BATCH, Lane, Setup, make_single, make_stack
 from curvewise.nn.networks import make_network, notes_of
 from curvewise.nn.optimisers import make_loss, number_losses
 from curvewise.nn.schedules import Goal, drive, rate_factors
-from curvewise.nn.task import settle_training
+from curvewise.nn.task import settle_training, split_rows
 
 CPU = torch.device("cpu")
 LOSSES = {"l1": functional.l1_loss, "l2": functional.mse_loss}

@@ -17,10 +17,11 @@ from torch.nn import functional
 from torch.optim import lr_scheduler
 
 from curvewise.nn import Assignment, Examples, Keep, Poke, Trained, Training
-from curvewise.nn.chance import split_rows, visits
+from curvewise.nn.augmentation import visits
 from curvewise.nn.engine import train
 from curvewise.nn.networks import make_network
 from curvewise.nn.schedules import Course, drop_steps, rate_factors
+from curvewise.nn.task import split_rows
 
 
 def of_torch(make: Callable[[Any], Any], steps: int) -> list[float]:

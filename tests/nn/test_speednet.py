@@ -13,8 +13,7 @@ from torch.nn import functional
 
 from curvewise.errors import InputError
 from curvewise.nn import Assignment, Examples, Keep, Training
-from curvewise.nn.augmentation import make_augmentation
-from curvewise.nn.chance import visits
+from curvewise.nn.augmentation import make_augmentation, visits
 from curvewise.nn.engine import train
 from curvewise.nn.networks import make_network
 from curvewise.study.spec.recipes import recipe_document

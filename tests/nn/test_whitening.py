@@ -13,8 +13,7 @@ from curvewise.errors import InputError
 from curvewise.nn import Assignment, Examples, Keep, Training
 from curvewise.nn.data import Resident, Streamed
 from curvewise.nn.engine import train
-from curvewise.nn.networks import make_network, restore_network
-from curvewise.nn.whitening import RIDGE, Whitening, patch_covariance
+from curvewise.nn.networks import RIDGE, Whitening, make_network, patch_covariance, restore_network
 
 CPU = torch.device("cpu")
 MEAN, STD = (0.4, 0.5, 0.6), (0.2, 0.25, 0.3)

@@ -494,7 +494,7 @@ def _is_even(setup: Setup) -> bool:
     (lane,) = _cpu_stack(setup, CPU_STACKS[-1])
     rows = np.arange(min(len(setup.data.y), 1000))
     lane.begin([Assignment(rows, 1, 1, 1)] * CPU_STACKS[-1])
-    lane.lay(0, np.full(4, 0.01, dtype=np.float32))
+    lane.lay(0, np.full((4, *lane.rates.shape[1:]), 0.01, dtype=np.float32))  # with groups, a rate for each
     lane.advance(4)
     first, *others = (lane.weights(member) for member in range(lane.width))
     return all(np.array_equal(first[name], other[name], equal_nan=True) for other in others for name in first)

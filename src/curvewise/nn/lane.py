@@ -22,14 +22,12 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 from torch.nn import functional
 
-from curvewise.nn.augmentation import view
-from curvewise.nn.chance import visits
+from curvewise.nn.augmentation import view, visits
 from curvewise.nn.data import SLOTS, Resident
-from curvewise.nn.networks import features_of, make_network, notes_of
+from curvewise.nn.networks import Whitening, features_of, make_network, notes_of
 from curvewise.nn.optimisers import Grouped, Optimiser, make_loss, make_optimiser
 from curvewise.nn.task import Assignment, Outputs, Poke, check_shape
 from curvewise.nn.training import MOVES, Training
-from curvewise.nn.whitening import Whitening
 
 Members = Sequence[int] | None  # networks of a lane; None for all
 

@@ -1,30 +1,41 @@
-"""Networks made and restored: architectures by name, one's own factories, those of timm, torchvision, Hugging Face."""
+"""Networks made, restored and evaluated: architectures by name, own factories, timm, torchvision, Hugging Face."""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import importlib
 import inspect
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn import functional
 
 from curvewise.errors import InputError, Message, MissingDependencyError, arg
 from curvewise.nn.architectures import ARCHITECTURES, FIRST_LAYERS, image_shape
-from curvewise.nn.devices import own_generator
+from curvewise.nn.data import Resident
+from curvewise.nn.devices import find_device, own_generator
 from curvewise.nn.files.hugging_face import hugging_face_model
 from curvewise.nn.files.tensors import load_part, load_weights, read_weights
 from curvewise.nn.optimisers import make_optimiser
 from curvewise.nn.own_code import find_function, importable, installed, names_own_code
 from curvewise.nn.task import Outputs, check_outputs_of
-from curvewise.nn.training import IMAGE_ARCHITECTURES, Training, behind_first_layer, check_torchvision_options, misfit
-from curvewise.nn.whitening import Whitening
+from curvewise.nn.training import (
+    IMAGE_ARCHITECTURES,
+    PATCH,
+    Training,
+    behind_first_layer,
+    check_torchvision_options,
+    misfit,
+)
 
 
 def make_network(training: Training, shape: tuple[int, ...], classes: Outputs, folder: Path | None = None) -> nn.Module:
@@ -421,3 +432,225 @@ def draw_network(
     """Make a network from a seed, in evaluation mode; torch's own generator stays as it is."""
     with own_generator(seed):
         return make_network(training, shape, classes, folder).eval()
+
+
+# ---- A frozen first layer that whitens patches of images by what the training images look like
+
+MOST_IMAGES = 5_000  # whose patches are looked at
+RIDGE = 5e-4  # added to the variances, on the scale of normalised pixels: directions without variance stay small
+CHUNK = 500  # images whose patches are in memory at a time
+
+
+class Whitening(nn.Module):
+    """Convolve with the principal directions of small patches and their negatives, add a trained bias, take GELU.
+
+    Jordan 2024, arXiv 2404.00498. The filters are a buffer: :meth:`fill` sets them, nothing trains them.
+
+    Parameters
+    ----------
+    channels : int
+        Of the images.
+    """
+
+    weight: Tensor
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        filters = 2 * channels * PATCH**2
+        self.register_buffer("weight", torch.zeros(filters, channels, PATCH, PATCH))
+        self.bias = nn.Parameter(torch.zeros(filters))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (batch, channels, height, width) to (batch, filters, height − 1, width − 1)."""
+        return functional.gelu(functional.conv2d(x, self.weight, self.bias))
+
+    @torch.no_grad()
+    def fill(self, data: Resident, rows: NDArray[np.int64]) -> None:
+        """Compute the filters from the first of some training images."""
+        self.weight.copy_(_filters(data, rows[:MOST_IMAGES]))
+
+
+def patch_covariance(data: Resident, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the covariance of the patches of some images, on the scale of normalised pixels.
+
+    Sums of products of bytes are whole numbers below 2⁵³, and thus exact in double precision: the same on every
+    device, and in any order.
+
+    Parameters
+    ----------
+    data : Resident
+        Images, and their mean and spread by channel.
+    rows : ndarray of int64
+        Positions of the images.
+
+    Returns
+    -------
+    ndarray of float64, shape (values, values)
+        Values of a patch in the order channels, rows, columns.
+    """
+    size, count, device = data.mean.numel() * PATCH**2, 0, data.mean.device
+    products = torch.zeros((size, size), dtype=torch.float64, device=device)
+    sums = torch.zeros(size, dtype=torch.float64, device=device)
+    for start in range(0, len(rows), CHUNK):
+        images = data.stored(torch.from_numpy(rows[start : start + CHUNK]).to(device))
+        patches = images.unfold(2, PATCH, 1).unfold(3, PATCH, 1)  # examples, channels, height, width, rows, columns
+        values = patches.permute(1, 4, 5, 0, 2, 3).reshape(size, -1).to(torch.float64)
+        products += values @ values.T
+        sums += values.sum(dim=1)
+        count += values.shape[1]
+    mean = np.asarray(sums.cpu()) / count
+    scale = np.repeat(np.asarray(data.std.cpu(), dtype=np.float64) * 255, PATCH**2)
+    found: NDArray[np.float64] = (np.asarray(products.cpu()) / count - np.outer(mean, mean)) / np.outer(scale, scale)
+    return found
+
+
+def _filters(data: Resident, rows: NDArray[np.int64]) -> Tensor:
+    """Return filters from some images, (filters, channels, 2, 2): the largest variance first, then the negatives."""
+    known = _KNOWN.setdefault(data, {})
+    which = hashlib.sha256(rows.tobytes()).hexdigest()
+    if which not in known:
+        variances, directions = np.linalg.eigh(patch_covariance(data, rows))
+        directions = directions.T[::-1]
+        # Either sign is an eigenvector: the largest entry is made positive, whatever the library found.
+        largest = np.take_along_axis(directions, np.abs(directions).argmax(axis=1)[:, None], axis=1)
+        whitening = directions * np.sign(largest) / np.sqrt(np.maximum(variances[::-1], 0) + RIDGE)[:, None]
+        both = np.concatenate([whitening, -whitening]).reshape(-1, data.mean.numel(), PATCH, PATCH)
+        known[which] = torch.from_numpy(both.astype(np.float32))
+    return known[which]
+
+
+_KNOWN: WeakKeyDictionary[Resident, dict[str, Tensor]] = WeakKeyDictionary()
+"""Filters of data on a device by the rows they were computed from: most runs of a study share theirs."""
+
+
+# ---- Trained networks in evaluation: mode, device and precision for a while, and checks of what they return
+
+
+def place_of(model: Any) -> torch.device:
+    """Return the device of a network's weights; the CPU if it has none."""
+    tensors = [*model.parameters(), *model.buffers()] if isinstance(model, nn.Module) else []
+    return tensors[0].device if tensors else torch.device("cpu")
+
+
+def chosen_device(model: Any, device: str | torch.device | None) -> torch.device:
+    """Return the device asked for, or the one that the network is on."""
+    place = place_of(model) if device is None else find_device(device)
+    if place.type == "meta":
+        problem = "is on the 'meta' device and has no weights: load them, or make it elsewhere."
+        raise InputError(problem, argument="model")
+    return place
+
+
+@contextlib.contextmanager
+def borrowed(model: nn.Module, device: torch.device) -> Iterator[None]:
+    """Put a network in evaluation mode on a device inside the block; restore both, also after an error.
+
+    Modes are put back for each submodule. No gradient is computed inside, none is touched.
+    """
+    modes = [(module, module.training) for module in model.modules()]
+    home = place_of(model)
+    try:
+        # A program that was exported has no modes.
+        with contextlib.suppress(NotImplementedError):
+            model.eval()
+        if home != device:
+            model.to(device)
+        with torch.no_grad():  # not inference_mode: what a network keeps must stay usable
+            yield
+    finally:
+        if home != device:
+            model.to(home)
+        for module, training in modes:
+            module.training = training
+
+
+@contextlib.contextmanager
+def arithmetic(device: torch.device, precision: str) -> Iterator[None]:
+    """Compute without gradients in a precision inside the block; only in the thread that enters."""
+    kind = None if precision == "float32" else getattr(torch, precision)
+    with torch.no_grad(), torch.autocast(device.type, dtype=kind, enabled=kind is not None):
+        yield
+
+
+def exact(device: torch.device) -> torch.autocast:
+    """Return a context in which values keep their own precision, whatever the network computes in."""
+    return torch.autocast(device.type, enabled=False)
+
+
+def is_told(logits: Tensor) -> Tensor:
+    """Tell which rows have a largest logit: no NaN, none infinite; −∞ excludes a class.
+
+    >>> is_told(torch.tensor([[0.0, -torch.inf], [0.0, torch.inf], [0.0, torch.nan]])).tolist()
+    [True, False, False]
+    """
+    return logits.amax(dim=1).isfinite()
+
+
+def logits_of(output: Any) -> Tensor:
+    """Return the logits, shape (batch, classes), in what a network returned, or raise."""
+    found = output
+    if isinstance(output, Mapping):
+        found = output.get("logits", output)
+    elif hasattr(output, "logits"):
+        found = output.logits
+    elif isinstance(output, tuple | list) and output:
+        found = output[0]
+    if not isinstance(found, Tensor):
+        keys = f" with {', '.join(map(repr, output))}" if isinstance(output, Mapping) else ""
+        raise InputError(
+            f"returned {type(output).__name__}{keys}: it must return logits as a tensor, a tuple that begins with "
+            "them, or a mapping with 'logits'. Wrap it in a module that does.",
+            argument="model",
+        )
+    return found
+
+
+def unsteady(model: nn.Module, x: Tensor, other: Tensor, logits: Tensor) -> str | None:
+    """Return a warning if a network's answers depend on more than the example; else None.
+
+    Parameters
+    ----------
+    model : nn.Module
+        In evaluation mode.
+    x, other : Tensor
+        Two batches of different size that begin with the same examples.
+    logits : Tensor
+        Its answers to x before.
+    """
+    # Far above rounding, which is coarser on a GPU (TF32) and in half precision.
+    share = 1e-3 if x.device.type == "cpu" else 1e-2
+    if x.dtype in (torch.float16, torch.bfloat16):
+        share = 5e-2
+    slack = share * float(logits.float().nan_to_num(0, 0, 0).abs().max())
+    with contextlib.suppress(Exception):  # some take one size of batches only
+        for given, reason in (
+            (x, "on chance (such as dropout that is never turned off): they change with every run"),
+            (
+                other,
+                "on the other examples of a batch (such as batch norm without running statistics): "
+                "they change with batch",
+            ),
+        ):
+            found = logits_of(model(given.clone()))
+            count = min(len(found), len(logits))
+            here, there = found[:count].float(), logits[:count].float()
+            if not torch.allclose(here, there, share, slack, equal_nan=True):
+                return f"The network's outputs depend {reason}, so this curve does too."
+    return None
+
+
+def check_logits(logits: Tensor, examples: int, classes: int) -> None:
+    """Refuse outputs that are not one row of at least two logits for each example."""
+    shape = tuple(logits.shape)
+    if shape in ((examples,), (examples, 1)):
+        raise InputError(
+            f"returned shape {shape} for {examples} examples, one number each: give logits of two classes. For a "
+            "binary network wrap it in a module that returns torch.stack([-z, z], dim=-1) of its logit z.",
+            argument="model",
+        )
+    if len(shape) != 2 or shape[0] != examples:
+        problem = f"returned shape {shape} for {examples} examples: it must return logits, (examples, classes)."
+        raise InputError(problem, argument="model")
+    if classes > shape[1]:
+        problem = f"holds class {classes - 1}, but the model has {shape[1]} outputs"
+        raise InputError(f"{problem}: count classes from 0 on, as the model does.", argument="labels")

@@ -17,11 +17,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from curvewise.nn.chance import split_rows
 from curvewise.nn.data import SLOTS, Resident
 from curvewise.nn.lane import Lane
 from curvewise.nn.optimisers import number_losses
-from curvewise.nn.task import Assignment, Keep, Trained
+from curvewise.nn.task import Assignment, Keep, Trained, split_rows
 from curvewise.nn.training import Training
 
 BURST = 32  # steps that a lane takes before another has its turn

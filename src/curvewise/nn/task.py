@@ -203,6 +203,46 @@ def choose_rows(there: int, examples: float | None, random: np.random.Generator)
     return random.permutation(there)[:count].astype(np.int64)
 
 
+def split_rows(
+    rows: NDArray[np.int64], y: NDArray[np.int64], share: float | str, least: int = 1
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Hold out a share of each class, or with ``"1/class"`` so many examples of each.
+
+    Every class with two or more examples keeps at least one on each side as far as the share
+    allows; with ``least=0`` all of a class may be held out. The order of the rows is kept.
+
+    Examples
+    --------
+    >>> train, held = split_rows(np.arange(6), np.array([0, 0, 0, 1, 1, 1]), 1 / 3)
+    >>> len(train), len(held)
+    (4, 2)
+    >>> split_rows(np.arange(6), np.array([0, 0, 0, 0, 1, 1]), "1/class")[1].size
+    2
+    """
+    generator = np.random.default_rng(0)  # always 0: the same rows are held out whatever the seeds of the run
+    held = np.zeros(len(rows), dtype=bool)
+    labels = y[rows]
+    classes, counts = np.unique(labels, return_counts=True)
+    if isinstance(share, str):
+        ideal = np.full(len(counts), float(share.partition("/")[0]))
+        wanted = 0
+    else:
+        ideal = counts * share
+        wanted = max(1, round(share * len(rows)))
+    take = np.floor(ideal).astype(int)
+    take = np.minimum(take, counts - least)
+    # Whole numbers fall short of the share: classes that lost most by rounding give one more, until it is met.
+    spare = np.argsort(take - ideal, kind="stable")
+    for i in spare:
+        if take.sum() >= wanted:
+            break
+        take[i] += take[i] < counts[i] - least
+    for label, k in zip(classes, take, strict=True):
+        members = np.flatnonzero(labels == label)
+        held[generator.permutation(members)[:k]] = True
+    return rows[~held], rows[held]
+
+
 def is_amount(examples: Any) -> bool:
     """Tell whether a value is a number of examples of at least 1, or a share of them below 1."""
     if isinstance(examples, bool) or not isinstance(examples, int | float | np.number):

@@ -19,7 +19,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from curvewise.errors import InputError
-from curvewise.nn.files.kinds import kind_of
+from curvewise.nn.files.formats import kind_of
 from curvewise.nn.files.model import ModelFile, check_answers, load_model
 
 FACTORY = """

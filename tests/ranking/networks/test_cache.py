@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from curvewise.errors import InputError
-from curvewise.nn.files.kinds import file_digest
+from curvewise.nn.files.formats import file_digest
 from curvewise.ranking.measure import CheckpointFeatures
 from curvewise.ranking.networks import features as feature_module
 from curvewise.ranking.networks.features import FeatureCache, GrowingMatrix, Room, TokenFeatures

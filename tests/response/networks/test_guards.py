@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.nn.evaluation import borrowed
+from curvewise.nn.networks import borrowed
 from curvewise.response.networks.measurement import batch_size, measure_response, measure_responses, measure_sensitivity
 from curvewise.response.networks.perturbations import find_perturbation
 from curvewise.response.networks.trial import Execution

@@ -22,9 +22,8 @@ from torch import Tensor, nn
 
 from curvewise.errors import InputError, arg
 from curvewise.nn.devices import own_generator
+from curvewise.nn.files.formats import OnnxModel, fits_axes, kind_of, other_shape, unreadable
 from curvewise.nn.files.hugging_face import HuggingFace
-from curvewise.nn.files.kinds import fits_axes, kind_of, other_shape, unreadable
-from curvewise.nn.files.onnx import OnnxModel
 from curvewise.nn.files.tensors import fill_network, read_tensors
 from curvewise.nn.networks import following_weights, make_network
 from curvewise.nn.training import Training, misfit

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from curvewise.errors import InputError, MissingDependencyError
+from curvewise.nn.files.formats import unreadable
 from curvewise.nn.files.hugging_face import HuggingFace
-from curvewise.nn.files.kinds import unreadable
 from curvewise.nn.training import misfit
 from curvewise.reading.arrays import read_npz
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError, Message, arg, list_names
 from curvewise.nn.devices import PRECISIONS
-from curvewise.nn.files.kinds import file_digest
+from curvewise.nn.files.formats import file_digest
 from curvewise.progress import Progress, progressing
 from curvewise.ranking.measure import CheckpointFeatures
 from curvewise.ranking.networks.checkpoints import (

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from curvewise.errors import CurvewiseError, InputError, arg
 from curvewise.nn.data import Sample
 from curvewise.nn.devices import own_generator, reproducible
-from curvewise.nn.evaluation import chosen_device
+from curvewise.nn.networks import chosen_device
 from curvewise.nn.schedules import rate_factors
 from curvewise.nn.training import Training
 from curvewise.progress import Advance, progress_bar

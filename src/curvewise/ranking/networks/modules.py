@@ -26,11 +26,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from curvewise.errors import InputError, Message, arg, list_names, suggest
 from curvewise.nn.devices import own_generator
-from curvewise.nn.evaluation import arithmetic, borrowed, chosen_device
+from curvewise.nn.files.formats import file_digest
 from curvewise.nn.files.hugging_face import call_hugging_face, hugging_face_encoder, is_hugging_face
-from curvewise.nn.files.kinds import file_digest
 from curvewise.nn.files.model import load_model
 from curvewise.nn.files.tensors import fill_network, read_tensors
+from curvewise.nn.networks import arithmetic, borrowed, chosen_device
 from curvewise.ranking.networks.checkpoints import (
     OUTPUT,
     Checkpoint,

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from curvewise.nn.data import Sample
-from curvewise.nn.evaluation import arithmetic, exact, is_told, logits_of
 from curvewise.nn.lane import channels_last
+from curvewise.nn.networks import arithmetic, exact, is_told, logits_of
 from curvewise.response.networks.perturbations import mix, per_example
 from curvewise.response.networks.sites import NetworkHalves
 from curvewise.response.networks.trial import ExecutionPlan, Trial

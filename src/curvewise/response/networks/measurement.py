@@ -15,16 +15,7 @@ from torch import Tensor, nn
 
 from curvewise.errors import CurvewiseWarning, InputError, arg, list_names
 from curvewise.nn.data import Sample
-from curvewise.nn.evaluation import (
-    arithmetic,
-    borrowed,
-    check_logits,
-    chosen_device,
-    exact,
-    is_told,
-    logits_of,
-    unsteady,
-)
+from curvewise.nn.networks import arithmetic, borrowed, check_logits, chosen_device, exact, is_told, logits_of, unsteady
 from curvewise.progress import Progress, progressing
 from curvewise.response.cmi import cmi_score
 from curvewise.response.curve import SCORES, CorpusSensitivity, ResponseCurve, ResponseCurves, ResponseSensitivity

@@ -20,8 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from curvewise.errors import CurvewiseWarning, InputError, Message, arg, brief, list_names, prefix, quietly, suggest
-from curvewise.nn.evaluation import chosen_device
-from curvewise.nn.networks import features_of
+from curvewise.nn.networks import chosen_device, features_of
 from curvewise.progress import Progress, progressing
 from curvewise.response.curve import ResponseCurve
 from curvewise.response.networks.measurement import measure_response

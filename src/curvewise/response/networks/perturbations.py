@@ -19,7 +19,7 @@ from torch import Tensor
 
 from curvewise.errors import InputError, arg, list_names, suggest
 from curvewise.nn import augmentation
-from curvewise.nn.chance import hashed, uniform
+from curvewise.nn.augmentation import hashed, uniform
 
 Custom = Callable[[Tensor, float, torch.Generator], Tensor]
 

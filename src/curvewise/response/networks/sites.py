@@ -23,7 +23,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from curvewise.errors import InputError, arg, list_names, suggest
 from curvewise.nn.data import channels_last, is_channels_last
-from curvewise.nn.evaluation import logits_of
+from curvewise.nn.networks import logits_of
 
 _NO_ACTIVATION = ("MultiheadAttention", "Softmax", "Softmax2d", "Softmin", "LogSoftmax")
 

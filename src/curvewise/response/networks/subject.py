@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from curvewise.errors import InputError, arg, list_names
 from curvewise.nn.data import Sample
-from curvewise.nn.evaluation import check_logits, logits_of
+from curvewise.nn.networks import check_logits, logits_of
 from curvewise.response.networks.perturbations import Draw
 
 Made = TypeVar("Made")

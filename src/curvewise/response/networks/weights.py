@@ -21,7 +21,7 @@ from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 from torch.nn.modules.instancenorm import _InstanceNorm
 
 from curvewise.errors import InputError, arg
-from curvewise.nn.evaluation import logits_of
+from curvewise.nn.networks import logits_of
 from curvewise.response.networks.sites import is_activation
 from curvewise.response.networks.subject import JIANG, Subject, flattened, measure, rounding, weights_of
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseError, InputError, MissingDependencyError, StoreError, os_reason
 from curvewise.nn.devices import describe_cpu, ran_out_of_memory, spoilt_device
-from curvewise.nn.task import Assignment, Keep, Trained
+from curvewise.nn.task import Assignment, Keep, Trained, split_rows
 from curvewise.store.claims import Claims
 from curvewise.store.record import TEST, run_id
 from curvewise.store.tables import LOSSES
@@ -444,8 +444,6 @@ def held_rows(study: StudySpec, job: Job) -> NDArray[np.int64] | None:
 
     So many of each class of the data, also where the run tells groups of classes apart.
     """
-    from curvewise.nn.chance import split_rows
-
     held = study.held_of(job.n)
     if not held:
         return None
