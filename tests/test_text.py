@@ -99,6 +99,8 @@ def test_error_knows_the_argument_its_message_begins_with() -> None:
         ((-1.2, -1500, -0.3), "", "-1.2 [-1,500, -0.30]"),
         ((0.5, 1e-5, 1.2), "", "0.5 [0.0, 1.2]"),
         ((0.0, -1.1e-150, 1.1e-150), "fraction", "0% [0, 0]"),
+        ((0.05, 0.0499999999, 0.0500000001), "", "0.05000000000 [0.04999999990, 0.05000000010]"),
+        ((1.234e-8, 1.1e-8, 1.4e-8), "", "1.23e-08 [1.1e-08, 1.4e-08]"),
     ],
 )
 def test_an_interval_is_written_in_the_digits_it_supports(
@@ -109,7 +111,15 @@ def test_an_interval_is_written_in_the_digits_it_supports(
 
 @pytest.mark.parametrize(
     ("value", "written"),
-    [(3e-9, "3e-07%"), (1e-6, "0.000100%"), (0.99996, "100.0%"), (1.0, "100%"), (0.0, "0%"), (1e-160, "0%")],
+    [
+        (3e-9, "3e-07%"),
+        (1e-6, "0.000100%"),
+        (0.99996, "100.0%"),
+        (1.0, "100%"),
+        (0.0, "0%"),
+        (1e-160, "0%"),
+        (1e308, "∞%"),
+    ],
 )
 def test_a_small_percentage_does_not_read_as_zero(value: float, written: str):
     assert format_value(value, "fraction") == written
@@ -139,6 +149,7 @@ def test_a_limit_keeps_its_side_of_zero():
 def test_counts_have_separators_from_a_thousand_on_however_they_are_written():
     assert {format_number(4000), format_number(4000.0), f"{4000:,}", format_count(4000, "run").split()[0]} == {"4,000"}
     assert format_size(8823.4) == "8,820"
+    assert format_size(5.5555) == "5.56"
     assert format_interval((3590, 2660, 4400)) == "3,600 [2,700, 4,400]"
     assert format_number(-1234.5) == "-1,234", "an ASCII minus in plain text"
 

@@ -31,7 +31,7 @@ def format_value(value: float, unit: str) -> str:
     if unit not in _SCALE or not math.isfinite(value):
         return format_number(value, 3)
     percent = _SCALE[unit] * value
-    if abs(percent) < _DUST or percent == 100:
+    if abs(percent) < _DUST or percent == 100 or math.isinf(percent):
         return f"{_fixed(percent, 0)}%"
     return f"{_fixed(percent, max(2 - math.floor(math.log10(abs(percent))), 1))}%"
 
@@ -44,6 +44,7 @@ def format_target(value: float, unit: str) -> str:
     """
     if not math.isfinite(value):
         return format_number(value)
+    value += 0.0  # -0.0 becomes 0.0
     return f"{_SCALE[unit] * value:.10g}%" if unit in _SCALE else f"{value:.10g}"
 
 
@@ -97,8 +98,13 @@ def supported_decimals(estimate: float, low: float, high: float) -> tuple[int, i
     return (fine, at_close, at_other) if close == low else (fine, at_other, at_close)
 
 
+def _leading_place(value: float) -> int:
+    """Return the power of ten of the first digit."""
+    return math.floor(math.log10(abs(value)))
+
+
 def _two_digits(value: float) -> int:
-    return 1 - math.floor(math.log10(abs(value)))
+    return 1 - _leading_place(value)
 
 
 def _first_decimals(half: float) -> int:
@@ -157,8 +163,12 @@ def _fixed(value: float, decimals: int) -> str:
     """Write a number with so many decimals, rounded to tens or hundreds where they are negative; never "-0.0"."""
     if not math.isfinite(value):
         return format_number(value)
-    if decimals > 6 or abs(value) >= 1e15:
+    if abs(value) >= 1e15:
         return format_number(value, 3)
+    if decimals > 6 and abs(value) < 1e-3:  # so many zeros are better read as a power of ten
+        digits = decimals + _leading_place(value) + 1 if value else 1
+        return f"{value:.{max(1, min(digits, 15))}g}"
+    decimals = min(decimals, 15)
     rounded = round(value, decimals) + 0.0  # -0.0 becomes 0.0
     return f"{rounded:,.{max(decimals, 0)}f}"
 
@@ -233,13 +243,13 @@ def format_number(value: float, digits: int = 4) -> str:
 def format_size(n: float) -> str:
     """Write an estimated training size: three digits, and from 10 on whole.
 
-    >>> format_size(299_825.2), format_size(50.84), format_size(float("inf"))
-    ('300,000', '51', '∞')
+    >>> format_size(299_825.2), format_size(50.84), format_size(5.5555), format_size(float("inf"))
+    ('300,000', '51', '5.56', '∞')
     """
     if not math.isfinite(n):
         return format_number(n)
     rounded = float(f"{n:.3g}")
-    return format_number(float(round(rounded)) if rounded >= 10 else rounded)
+    return format_number(float(round(rounded))) if rounded >= 10 else format_number(rounded, 3)
 
 
 def as_count(n: float) -> int | float:

@@ -374,3 +374,11 @@ def test_runs_that_ran_out_of_memory_or_time_are_left_out(good: str, bad: str) -
     m = load_measurements(rows)
     assert m.error.tolist() == [0.5, 0.4]
     assert any("2 of 4 rows left out" in note for note in m.notes)
+
+
+def test_seeds_of_64_bits_stay_apart(tmp_path) -> None:
+    seeds = [2**63 + 1, 2**63 + 2]
+    rows = {"n": [25, 25], "error": [0.5, 0.4], "seed": seeds}
+    (tmp_path / "e.csv").write_text(f"n,error,seed\n25,0.5,{seeds[0]}\n25,0.4,{seeds[1]}\n")
+    for source in (rows, tmp_path / "e.csv"):
+        assert load_measurements(source).labels["seed"].tolist() == list(map(str, seeds))

@@ -295,3 +295,26 @@ def test_any_json_is_an_input_error_or_sound_measurements(tmp_path_factory, valu
     assert len(m.n) == len(m.error) == len(m.learner) > 0
     assert (m.n > 0).all()
     assert np.isfinite(m.error).all()
+
+
+def test_columns_of_one_name_and_arrays_without_an_axis(tmp_path):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    twice = pyarrow.table([[10, 20], [0.5, 0.4], [0.1, 0.2]], names=["n", "error", "error"])
+    parquet.write_table(twice, tmp_path / "twice.parquet")
+    for source in (twice, tmp_path / "twice.parquet"):
+        with pytest.raises(InputError, match="more than one column called 'error'"):
+            load_measurements(source)
+    with pytest.raises(InputError, match="'n' in the dict is 10, not a list"):
+        load_measurements({"n": np.array(10), "error": np.array(0.5)})
+
+
+def test_an_index_without_a_name_is_noted():
+    """In a file of the same frame it is a column without a name, which is noted, too."""
+    frame = pd.DataFrame({"n": [10, 20], "error": [0.5, 0.4]}, index=["resnet", "vgg"])
+    assert "an index without a name left out ('resnet', 'vgg', …)" in " ".join(load_measurements(frame).notes)
+    assert "index" not in " ".join(load_measurements(frame.reset_index(drop=True)).notes)
+
+
+def test_a_line_of_blanks_is_no_row(tmp_path):
+    (tmp_path / "e.csv").write_text("n,error\n10,0.5\n   \n20,0.4\n")
+    assert load_measurements(tmp_path / "e.csv").n.tolist() == [10, 20]

@@ -520,3 +520,8 @@ def test_grouped_intervals_cover_where_examples_alone_do_not(rng):
         alone += 1.09 in blind_guess(values, "l2").risk
     assert inside / 300 >= 0.9
     assert alone / 300 <= 0.7
+
+
+def test_a_loss_that_is_infinite_is_not_about_classes() -> None:
+    with pytest.raises(InputError, match="so large that the loss of 2"):
+        blind_guess([1e300, -1e300, 0.0], "l2")

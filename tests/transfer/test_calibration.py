@@ -141,3 +141,8 @@ def test_what_cannot_be_integrated_is_an_error(change: dict, said: str) -> None:
     given = {"n": [100, 1000], "method": [0.5, 0.4], "scratch": [0.9, 0.5], **change}
     with pytest.raises(InputError, match=said):
         cci(**given)
+
+
+def test_controls_must_fit_the_risks() -> None:
+    with pytest.raises(InputError, match="have shapes"):
+        calibrated_risk([0.5, 0.4, 0.3], blind=[0.9, 0.9], maximal=[0.1, 0.1])

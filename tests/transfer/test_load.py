@@ -354,3 +354,10 @@ def test_a_store_of_runs_with_those_that_failed(tmp_path):
     assert found.seeds is not None
     assert sorted(found.seeds.tolist()) == ["0", "0", "1", "1", "2/3"]
     assert found.folds is not None
+
+
+def test_controls_by_task_are_named_as_tasks_are_read() -> None:
+    rows = {**ROWS, "task": [1.0] * len(ROWS["method"])}
+    rows.pop("domain", None)
+    for key in (1, 1.0, "1"):
+        assert load_risks(rows, blind={key: 2.5}).blind["1"].risk == 2.5

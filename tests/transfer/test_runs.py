@@ -175,6 +175,17 @@ class TestGains:
         half = np.sqrt(parts.sum()) * student.ppf(0.975, free)
         assert found.cci.high - found.cci.estimate == pytest.approx(half)
 
+    def test_an_error_of_a_control_makes_no_interval_narrower(self) -> None:
+        """What is known well of a control lends degrees of freedom, which alone would narrow most of these."""
+        for seed in range(10):
+            risks = draw(np.random.default_rng(seed), runs=(2, 2, 2))
+            exact, vague = (
+                measure_transfer(risks, blind=1.0, maximal=Control(0.1, std)).improvement("a", "one")
+                for std in (0.0, 0.02)
+            )
+            assert vague.cci.width >= exact.cci.width * (1 - 1e-12)
+            assert vague.pvalue >= exact.pvalue * (1 - 1e-12)
+
 
 class TestSubsets:
     def test_names_that_nobody_shares_change_no_variance(self) -> None:

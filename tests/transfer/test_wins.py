@@ -401,3 +401,16 @@ def test_with_ties_a_verdict_is_about_wins_and_losses() -> None:
     assert "it loses significantly more often than it wins" in found.summary()
     assert "92.0% are ties" in found.summary()
     assert "it wins significantly more often than it loses" in quiet(b, a).summary()
+
+
+def test_scores_are_not_compared_with_errors() -> None:
+    """The negative of a score is below every error, so that the method would win everywhere."""
+    scores, errors = Predictions(GOOD / 10, "scores"), Predictions(GOOD > 5, "errors")
+    with pytest.raises(InputError, match="of kind 'scores' and scratch_losses of 'errors'"):
+        win_rate(scores, errors)
+
+
+def test_groups_with_a_missing_value_of_pandas() -> None:
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(InputError, match=r"groups has no value .* for 1 of 6"):
+        win_rate(GOOD, GOOD, groups=pandas.array(["a", "b", None, "a", "b", "c"], dtype="string"))

@@ -236,3 +236,19 @@ def test_amending_what_is_known():
 def test_one_column_is_called_one_column():
     with pytest.raises(InputError, match=r"has 5 rows and 1 column\. Rows are runs"):
         as_predictions(np.zeros((5, 1), dtype=int), kind="errors")
+
+
+def test_missing_values_of_pandas_are_named() -> None:
+    pandas = pytest.importorskip("pandas")
+    members = pandas.array(["a", None, "b", "a", "b", "a", "b"], dtype="string")
+    with pytest.raises(InputError, match="groups holds 1 missing"):
+        as_predictions(PREDS, LABELS, groups=members)
+    holes = PREDS.astype(object)
+    holes[0, 0] = pandas.NA
+    with pytest.raises(InputError, match="predictions holds 1 missing"):
+        as_predictions(holes, LABELS)
+
+
+def test_a_negative_label_is_named() -> None:
+    with pytest.raises(InputError, match="not -5"):
+        as_predictions(ERRORS, LABELS - 5, kind="errors")

@@ -107,7 +107,9 @@ def table_from_frame(frame: Any, source: str) -> Table:
         raise MissingDependencyError(
             "Reading a DataFrame needs narwhals, which is not installed: pip install narwhals."
         ) from error
-    frame = _plain_pandas(frame, source)
+    frame, notes = _plain_pandas(frame, source)
+    if hasattr(frame, "column_names"):  # of pyarrow, whose tables may have two columns of one name
+        check_names(frame.column_names, source)
     try:
         native = nw.from_native(frame)
     except TypeError as error:
@@ -122,7 +124,7 @@ def table_from_frame(frame: Any, source: str) -> Table:
         # Decimals would lose digits as floats, and dates are no numbers: these come as Python objects.
         numeric = series.dtype.is_numeric() and not series.dtype.is_decimal()
         columns[str(name)] = series.to_numpy() if numeric else series.to_list()
-    return make_table(source, columns)
+    return make_table(source, columns, notes=notes)
 
 
 def table_from_dict(data: Mapping[Any, Any], source: str, label: str = "learner") -> Table:
@@ -164,10 +166,10 @@ def take_cells(cells: Column, index: Rows) -> Column:
     return cells[index] if isinstance(cells, np.ndarray) else [cells[i] for i in index]
 
 
-def _plain_pandas(frame: Any, source: str) -> Any:
-    """Turn a named pandas index into columns and column names into text."""
+def _plain_pandas(frame: Any, source: str) -> tuple[Any, list[str]]:
+    """Turn a named pandas index into columns and column names into text; note an index without a name that is left."""
     if not (type(frame).__module__.startswith("pandas") and hasattr(frame, "reset_index")):
-        return frame
+        return frame, []
     if getattr(frame, "columns", None) is None:
         raise InputError("source is a pandas Series: pass a DataFrame with a column of sizes.")
     if frame.columns.nlevels > 1:
@@ -175,11 +177,16 @@ def _plain_pandas(frame: Any, source: str) -> Any:
             f"{source} has {frame.columns.nlevels} levels of column names. Flatten them first: frame.columns = "
             "['_'.join(map(str, c)) for c in frame.columns]."
         )
+    notes = []
     if any(name is not None for name in frame.index.names):
         kept = [name for name in frame.index.names if name not in frame.columns]
         frame = frame.reset_index(level=kept) if kept else frame
+    elif frame.index.nlevels > 1 or frame.index.dtype.kind not in "iu":  # row numbers say nothing
+        notes = [
+            f"an index without a name left out ({list_names(frame.index[:3].tolist())}, …): name it to have it read"
+        ]
     check_names([str(name) for name in frame.columns], source)
-    return frame.set_axis([str(name) for name in frame.columns], axis=1).reset_index(drop=True)
+    return frame.set_axis([str(name) for name in frame.columns], axis=1).reset_index(drop=True), notes
 
 
 def _is_records(value: Any) -> bool:
@@ -210,7 +217,7 @@ def _columns_from_dict(data: Mapping[Any, Any], source: str) -> dict[str, Column
     check_names([str(name) for name in data], source)
     columns: dict[str, Column] = {}
     for name, cells in data.items():
-        if isinstance(cells, str | bytes | Mapping) or not hasattr(cells, "__iter__"):
+        if isinstance(cells, str | bytes | Mapping) or not hasattr(cells, "__iter__") or getattr(cells, "ndim", 1) == 0:
             raise InputError(
                 f"{brief(str(name))} in {source} is {brief(cells)}, not a list of cells. Use a dict of columns, {{'n': "
                 "[25, 50], 'error': [0.4, 0.3]}, a list of records, or a dict of learners with records each."
@@ -390,8 +397,12 @@ def label_array(cells: Column) -> NDArray[Any]:
         values = None if None in parsed else np.array(parsed, dtype=np.float64)
     if values is None or np.isnan(values).all() or any(map(_LEADING_ZERO.match, words)):
         return np.array(words, dtype=np.str_)
-    whole = bool(np.all(np.isfinite(values) & (values == np.rint(values)) & (abs(values) < 2**53)))
-    return values.astype(np.int64) if whole else values
+    whole = np.isfinite(values) & (values == np.rint(values))
+    large = np.flatnonzero(whole & (abs(values) >= 2**53))
+    if not len(large):
+        return values.astype(np.int64) if whole.all() else values
+    # Seeds of 64 bits have more digits than a float: two of them would become one.
+    return np.array(words, dtype=np.str_) if any(words[i].lstrip("+-").isdecimal() for i in large) else values
 
 
 def first_row(rows: Rows, bad: NDArray[np.bool_]) -> str:
@@ -696,6 +707,7 @@ def parquet_frame(data: bytes, path: Path) -> Any:
         ) from error
     try:
         about = pyarrow.parquet.read_metadata(io.BytesIO(data))
+        check_names(about.schema.to_arrow_schema().names, format_path(path))
         packed = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
         # A column that repeats one value takes next to nothing on disk, and its length in memory.
         check_unpacked(path, max(packed, 8 * about.num_rows * about.num_columns), LARGEST_ARRAYS)
@@ -770,7 +782,8 @@ def split_rows(text: str, path: Path) -> tuple[list[list[str]], str]:
     rows: list[list[str]] = []
     try:
         for row in reader:
-            if row:
+            # A line of blanks is a cell only where there is one column.
+            if row and (row[0].strip() or len(row) > 1 or not rows or len(rows[0]) == 1):
                 rows.append(row)
                 if len(row) != len(rows[0]):
                     raise _ragged(path, reader.line_num, row, rows[0], delimiter)

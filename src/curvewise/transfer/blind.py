@@ -139,7 +139,10 @@ def blind_guess(
     measured = train if test is None else test
     _check_prediction(constant, measured, per)
     losses = example_losses(loss, measured, per, constant, known)
-    if bad := int(np.isinf(losses).sum()):
+    bad = int(np.isinf(losses).sum())
+    if bad and kind.kind in ("numbers", "vectors"):
+        raise InputError(f"{measured.argument} holds numbers so large that the loss of {bad} example(s) is infinite.")
+    if bad:
         control = either(
             "blind=cw.transfer.blind_guess(targets, loss, test_targets=…, smoothing=1).control()", "--blind"
         )

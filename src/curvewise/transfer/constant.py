@@ -173,7 +173,8 @@ def example_losses(
     of_element = constant[cells]  # shape (elements, ...)
     found = np.full(len(targets.array), np.nan)
     for rows, values, weight in targets.pieces():
-        with np.errstate(divide="ignore"):  # the logarithm of a class that was never seen
+        # Infinite are the logarithm of a class that was never seen, and squares of huge numbers.
+        with np.errstate(divide="ignore", over="ignore"):
             if classes is None:
                 each = _MEASURED[loss](values, of_element)
             elif loss == "error":

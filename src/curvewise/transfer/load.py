@@ -628,7 +628,7 @@ def _numbers(given: Any) -> Iterator[tuple[str | None, float]]:
     """Find the plain numbers among given controls, with their tasks."""
     for task, value in given.items() if isinstance(given, Mapping) else ((None, given),):
         if isinstance(value, int | float | np.number) and not isinstance(value, bool):
-            yield (None if task is None else str(task)), float(value)
+            yield (None if task is None else texts([task])[0]), float(value)
 
 
 def _check_control_bounds(role: str, value: float, top: float, column: str, seen: FloatArray, scale: RiskScale) -> None:
@@ -863,13 +863,15 @@ def scratch_as_control(role: str, name: str) -> InputError:
 def _by_task(given: Given, tasks: Sequence[str], called: ControlNames, source: str) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         return {} if given is None else dict.fromkeys(tasks, given)
-    for task in given:
-        if str(task) not in tasks:
+    # As names of a column are: 1, 1.0 and "1" are one task.
+    named = dict(zip(texts(list(given)), given.values(), strict=True))
+    for task in named:
+        if task not in tasks:
             raise InputError(
                 f"{arg(called.argument)} names the task {brief(task)}, which {source} does not have."
                 f"{suggest(task, tasks)} It has {list_names(tasks)}."
             )
-    return {str(task): value for task, value in given.items()}
+    return named
 
 
 def _named(rows: RiskRows, called: ControlNames, name: str, source: str) -> str:
@@ -885,7 +887,7 @@ def _recognised(rows: RiskRows, called: ControlNames, given: Given) -> tuple[dic
     """Return names of the control by task, and notes on methods that could be it and are not."""
     notes: list[str] = []
     found = [name for name in rows.names if normal(name) in called.plain]
-    short = isinstance(given, Mapping) and not set(rows.tasks.tolist()) <= set(map(str, given))
+    short = isinstance(given, Mapping) and not set(rows.tasks.tolist()) <= set(texts(list(given)))
     if not found and (given is None or short):
         maybe = [name for name in rows.names if normal(name) in called.other]
         found = [name for name in maybe if not rows.has_several_sizes(name)]

@@ -103,7 +103,8 @@ def measure_transfer(
     Notes
     -----
     The blind guess sets the scale of calibrated risks and gains; CCI does not depend on it.
-    Intervals count the error of a control that has one: of several runs, an Interval or a Control.
+    Intervals count the error of a control that has one (of several runs, an Interval or a Control), and are never
+    narrower for it.
     One run and a plain number have none, and are taken as exact; a note says so of one run.
 
     Intervals are about other runs of the same kind (not about other pretrainings): by the delta

@@ -504,8 +504,14 @@ def compare_methods(
             add(task.name, difference.value, difference.error, n)
         if average and len(found) > 1:
             # Runs of one task are none of another, so that the variances of the mean over tasks add up.
-            parts = np.array([(error.std / len(found)) ** 2 for *_, error in found])
-            error = combine_variances(parts, np.array([error.degrees for *_, error in found]))
+            errors = [error for *_, error in found]
+            whole, within = (
+                combine_variances(
+                    np.array([(e.std / len(found)) ** 2 for e in part]), np.array([e.degrees for e in part])
+                )
+                for part in (errors, [e.within or e for e in errors])
+            )
+            error = replace(whole, within=within)
             sizes = np.unique(np.concatenate([n for n, *_ in found]))
             add(AVERAGE, float(np.mean([value for _, value, _ in found])), error, sizes)
     return TransferComparison(adjust_pvalues(rows), tuple(dict.fromkeys(notes)))

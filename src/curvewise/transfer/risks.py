@@ -303,6 +303,13 @@ def calibrated_risk(risk: ArrayLike, *, blind: ArrayLike, maximal: ArrayLike) ->
     r, b, m = (as_floats(v, k) for v, k in ((risk, "risk"), (blind, "blind"), (maximal, "maximal")))
     if not (np.isfinite(b).all() and np.isfinite(m).all()):
         raise InputError("blind and maximal must be finite: a scale needs both of its ends.")
+    try:
+        np.broadcast_shapes(r.shape, b.shape, m.shape)
+    except ValueError:
+        raise InputError(
+            f"risk, blind and maximal have shapes {r.shape}, {b.shape} and {m.shape}: give one control for all risks, "
+            "or one for each."
+        ) from None
     if not (b > m).all():
         raise InputError(
             f"must be above {arg('maximal', maximal)}: risks are lower-is-better.",

@@ -449,6 +449,8 @@ class CellRuns:
         """
         if not self.replicated:
             return StandardError(math.nan, math.nan)
+        # What is known well of a control lends its degrees of freedom to the runs: not to a narrower interval.
+        within = self.error(influence) if controls else None
         lent = self._lent(influence)
         more = [std**2 for std, _ in controls]
         free = [degrees for _, degrees in controls]
@@ -456,7 +458,7 @@ class CellRuns:
             parts, steadied, degrees = self._by_subset(influence, lent)
             all_degrees = np.array([*degrees, *free])
             own, steady = (combine_variances(np.array([*p, *more]), all_degrees) for p in (parts, steadied))
-            return StandardError(own.std, min(own.degrees, steady.degrees))
+            return StandardError(own.std, min(own.degrees, steady.degrees), within)
         weight, along = self._per_cell(influence**2) + lent, self._along(influence)
         known = self.degrees > 0
         # Cells that move together say less about their spread than as many independent ones: from no fewer degrees of
@@ -467,7 +469,7 @@ class CellRuns:
             combine_variances(np.array([*(weight * spread)[known] * along, *more]), degrees)
             for spread in (self.variance, self._steadied)
         )
-        return StandardError(own.std, min(own.degrees, steady.degrees))
+        return StandardError(own.std, min(own.degrees, steady.degrees), within)
 
     def _along(self, influence: FloatArray) -> float:
         """Return by which factor sums over sizes of one method and seed vary more than by chance."""
@@ -594,16 +596,22 @@ class CellRuns:
 
 @dataclass(frozen=True)
 class StandardError:
-    """A standard error with its degrees of freedom; NaN where there is nothing to go by."""
+    """A standard error with its degrees of freedom; NaN where there is nothing to go by.
+
+    ``within`` is that of fewer sources of error: intervals are not narrower, nor p-values smaller, than its own.
+    """
 
     std: float
     degrees: float
+    within: StandardError | None = None
 
     def interval(self, estimate: float, level: float) -> Interval:
         """Return Student's interval around an estimate."""
         half = self.std
         if half > 0:  # neither 0 nor NaN, of which there are no degrees of freedom
             half = self.std * float(stdtrit(min(self.degrees, MANY), 0.5 + level / 2))
+        if self.within is not None:
+            half = max(half, self.within.interval(0.0, level).high)
         return Interval(estimate, estimate - half, estimate + half, level)
 
     def pvalue(self, estimate: float, value: float = 0.0) -> float:
@@ -613,7 +621,8 @@ class StandardError:
             return math.nan
         if self.std == 0:
             return 1.0 if away == 0 else 0.0
-        return float(2 * stdtr(min(self.degrees, MANY), -away / self.std))
+        own = float(2 * stdtr(min(self.degrees, MANY), -away / self.std))
+        return own if self.within is None else max(own, self.within.pvalue(estimate, value))
 
 
 def combine_variances(parts: FloatArray, degrees: FloatArray) -> StandardError:

@@ -20,7 +20,7 @@ from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_number, format_pvalue
 from curvewise.transfer.gains import GainEnd, gain_end
 from curvewise.transfer.runs import MANY, columns_of
-from curvewise.types.predictions import BLOCK_BYTES, Predictions
+from curvewise.types.predictions import BLOCK_BYTES, Predictions, count_missing
 from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level
 
 # Losses of runs × examples, in memory or to be read in blocks.
@@ -463,7 +463,7 @@ def _check_pair(losses: Losses, scratch: Losses, names: tuple[str, str]) -> None
         raise InputError(f"{names[0]} has one example: a share of examples needs two or more.")
     if not (isinstance(losses, Predictions) and isinstance(scratch, Predictions)):
         return
-    if (losses.kind == "losses") != (scratch.kind == "losses"):
+    if losses.unit != scratch.unit:  # 0/1 errors beside losses, or scores, whose negatives are always lower
         raise InputError(f"{names[0]} is of kind {losses.kind!r} and {names[1]} of {scratch.kind!r}: pass the same.")
     for field, word in (("true_classes", "labels"), ("example_ids", "example_ids")):
         a, b = getattr(losses, field), getattr(scratch, field)
@@ -479,8 +479,7 @@ def group_codes(groups: ArrayLike, examples: int) -> NDArray[np.intp]:
             f"groups has shape {found.shape} for {examples:,} examples: say for each example that is measured which "
             "group it belongs to."
         )
-    missing = sum(g is None or g != g for g in found.tolist())
-    if missing:
+    if missing := count_missing(found.tolist()):
         raise InputError(
             f"groups has no value (NaN or None) for {missing} of {examples:,} examples: give each a group, its own if "
             "it is alone."

@@ -781,8 +781,7 @@ def _plain(values: AnyArray, argument: str) -> AnyArray:
     if values.dtype.kind != "O":
         return values
     held = values.ravel().tolist()
-    missing = sum(1 for v in held if v is None or v != v or str(v) in ("<NA>", "NaT"))
-    if missing:
+    if missing := count_missing(held):
         raise InputError(f"{argument} holds {missing} missing value(s), such as None or NaN.")
     if any(isinstance(v, str | bytes) for v in held):
         return values.astype(str)
@@ -790,6 +789,16 @@ def _plain(values: AnyArray, argument: str) -> AnyArray:
         return values.astype(np.float64)
     except (TypeError, ValueError):
         return values.astype(str)
+
+
+def count_missing(values: Sequence[Any]) -> int:
+    """Count None, NaN and what pandas writes for nothing.
+
+    >>> count_missing(["a", None, float("nan")])
+    2
+    """
+    # The name of its type comes first: NA is neither equal to itself nor unequal.
+    return sum(v is None or type(v).__name__ == "NAType" or v in ("<NA>", "NaT") or v != v for v in values)
 
 
 def _codes(names: AnyArray) -> tuple[AnyArray, NDArray[np.int64]]:
@@ -802,5 +811,6 @@ def _whole(labels: AnyArray, argument: str) -> NDArray[np.int64]:
         raise InputError(f"{argument} must hold whole numbers: the class of each example.")
     codes = labels.astype(np.int64)
     if (codes != labels).any() or codes.min() < 0:
-        raise InputError(f"{argument} must hold classes 0, 1, …, not {labels[codes != labels][:1]}.")
+        odd = labels[(codes != labels) | (codes < 0)][0]
+        raise InputError(f"{argument} must hold classes 0, 1, …, not {brief(odd)}.")
     return codes
