@@ -162,7 +162,7 @@ def on_device(n: int, d: int, classes: int, device: str) -> dict[str, Any]:
     """Wall-clock seconds on a GPU: medians of ten after two to warm up."""
     import torch
 
-    from curvewise.ranking.networks.mixture import nleep_on_device
+    from curvewise.ranking.networks.probes import nleep_on_device
 
     x, labels = made(n, d, classes)
     there = torch.tensor(x, device=device)

@@ -13,7 +13,7 @@ from pool import POOL
 
 from curvewise.errors import CurvewiseWarning
 from curvewise.ranking.judgement import RankingJudgement, judge_rankings
-from curvewise.ranking.scores import CheckpointScores
+from curvewise.ranking.load import CheckpointScores
 
 BASELINES = ("parameters", "source accuracy")
 ABOUT = ("task", "checkpoint", "source", "format", "dimensions", "probe")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from curvewise.errors import InputError
-from curvewise.ranking.scores import CheckpointScores
+from curvewise.ranking.load import CheckpointScores
 
 
 def made(**options: Any) -> CheckpointScores:

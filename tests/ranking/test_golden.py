@@ -14,10 +14,9 @@ from scipy import stats
 from curvewise.errors import InputError
 from curvewise.ranking.agreement import ranking_agreement
 from curvewise.ranking.judgement import RankingJudgement, judge_rankings
-from curvewise.ranking.load import load_checkpoint_scores
+from curvewise.ranking.load import CheckpointScores, load_checkpoint_scores
 from curvewise.ranking.prediction import nleep
 from curvewise.ranking.rank import RELIABILITY
-from curvewise.ranking.scores import CheckpointScores
 
 ARCHITECTURES = "source_model_architectures_table.csv"
 FROZEN, TUNED = False, True

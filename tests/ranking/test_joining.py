@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from curvewise.errors import InputError
+from curvewise.ranking.load import CheckpointScores
 from curvewise.ranking.measure import RankingMeasure
 from curvewise.ranking.rank import CheckpointRanking, add_rankings, rank_features
-from curvewise.ranking.scores import CheckpointScores
 
 
 def separation(features: np.ndarray, labels: np.ndarray) -> float:

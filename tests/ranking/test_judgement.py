@@ -13,7 +13,7 @@ from scipy import stats
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.ranking.agreement import ranking_agreement
 from curvewise.ranking.judgement import AVERAGE, RankingComparisons, RankingJudgement, judge_rankings
-from curvewise.ranking.scores import CheckpointScores
+from curvewise.ranking.load import CheckpointScores
 from curvewise.stats.tests import holm, sign_flip_pvalue
 from curvewise.types.results import Interval
 

@@ -11,8 +11,7 @@ import polars as pl
 import pytest
 
 from curvewise.errors import InputError
-from curvewise.ranking.load import load_checkpoint_scores
-from curvewise.ranking.scores import CheckpointScores
+from curvewise.ranking.load import CheckpointScores, load_checkpoint_scores
 from curvewise.store import write_run
 
 NAMES, TASKS = ("a", "b", "c"), ("pets", "cars")

@@ -5,6 +5,7 @@ from curvewise.ranking.agreement import ranking_agreement as ranking_agreement
 from curvewise.ranking.judgement import RankingComparisons as RankingComparisons
 from curvewise.ranking.judgement import RankingJudgement as RankingJudgement
 from curvewise.ranking.judgement import judge_rankings as judge_rankings
+from curvewise.ranking.load import CheckpointScores as CheckpointScores
 from curvewise.ranking.load import load_checkpoint_scores as load_checkpoint_scores
 from curvewise.ranking.measure import CheckpointFeatures as CheckpointFeatures
 from curvewise.ranking.measure import RankingMeasure as RankingMeasure
@@ -17,8 +18,8 @@ from curvewise.ranking.networks.features import Extraction as Extraction
 from curvewise.ranking.networks.features import extract_features as extract_features
 from curvewise.ranking.networks.features import extract_many as extract_many
 from curvewise.ranking.networks.finetuning import finetuning_score as finetuning_score
-from curvewise.ranking.networks.information import information_score as information_score
 from curvewise.ranking.networks.preprocessing import Preprocessing as Preprocessing
+from curvewise.ranking.networks.probes import information_score as information_score
 from curvewise.ranking.networks.probes import linear_score as linear_score
 from curvewise.ranking.networks.rank import list_ranking_measures as list_ranking_measures
 from curvewise.ranking.networks.rank import rank_checkpoints as rank_checkpoints
@@ -35,4 +36,3 @@ from curvewise.ranking.rank import CheckpointRanking as CheckpointRanking
 from curvewise.ranking.rank import Reliability as Reliability
 from curvewise.ranking.rank import add_rankings as add_rankings
 from curvewise.ranking.rank import rank_features as rank_features
-from curvewise.ranking.scores import CheckpointScores as CheckpointScores

@@ -29,7 +29,7 @@ from curvewise.ranking.agreement import (
     score_alarms,
     two_way,
 )
-from curvewise.ranking.scores import UNION, CheckpointScores
+from curvewise.ranking.load import UNION, CheckpointScores
 from curvewise.stats.tests import holm, sign_flip_pvalue
 from curvewise.text import format_count, format_pvalue, format_table, mark_best, pvalue_text
 from curvewise.types.results import FloatArray, Interval, Result, check_level

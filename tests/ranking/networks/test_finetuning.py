@@ -326,5 +326,5 @@ def test_measures_are_called_as_the_lens_does(digits: Any) -> None:
 
 
 def test_options_of_another_name_are_refused() -> None:
-    with pytest.raises(TypeError, match="'bach': use rate, batch"):
+    with pytest.raises(TypeError, match="argument 'bach'"):
         finetuning_score(nn.Linear(1, 2), np.zeros((4, 1)), [0, 1, 0, 1], bach=2)

@@ -8,7 +8,7 @@ import torch
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.ranking.mixture import COVARIANCES, candidates, seeds
-from curvewise.ranking.networks.mixture import TorchOn, nleep_on_device
+from curvewise.ranking.networks.probes import TorchOn, nleep_on_device
 from curvewise.ranking.prediction import nleep
 
 

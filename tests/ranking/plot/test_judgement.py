@@ -14,8 +14,8 @@ from curvewise.drawing.picture import draw
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.ranking.agreement import ranking_agreement
 from curvewise.ranking.judgement import judge_rankings
+from curvewise.ranking.load import CheckpointScores
 from curvewise.ranking.plot.judgement import plot_ranking_judgement
-from curvewise.ranking.scores import CheckpointScores
 
 HOSTILE = "$x$_<b>\n" + "long " * 30
 NOISE = {"nleep": 0.03, "logme": 0.08, "knn": 0.2, "parameters": 0.4}

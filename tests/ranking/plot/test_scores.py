@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from curvewise.errors import InputError
+from curvewise.ranking.load import CheckpointScores
 from curvewise.ranking.plot.scores import place_names, plot_checkpoint_scores, plot_fine_tuning
-from curvewise.ranking.scores import CheckpointScores
 
 HOSTILE = "$x$_<b>\n" + "long " * 30
 

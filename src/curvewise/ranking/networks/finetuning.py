@@ -21,7 +21,7 @@ from curvewise.nn.networks import chosen_device
 from curvewise.nn.schedules import rate_factors
 from curvewise.nn.training import Training
 from curvewise.progress import Advance, progress_bar
-from curvewise.ranking.measure import CheckpointFeatures, RankingMeasure, as_targets, as_test_targets
+from curvewise.ranking.measure import CheckpointFeatures, RankingMeasure, as_count, as_targets, as_test_targets
 from curvewise.ranking.networks.checkpoints import Checkpoint, as_checkpoints, channels_at_end, main_tensor, pooled
 from curvewise.ranking.networks.formats import open_reader, stored_features
 from curvewise.ranking.networks.inputs import Inputs, given_preprocessing, input_shape, preparation
@@ -38,6 +38,7 @@ SCHEDULES = ("constant", "linear", "cosine")
 TRAINING_PRECISIONS = ("float32", "bfloat16")
 # Examples that are read, or scored, at a time.
 BATCH = 256
+CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,23 +162,21 @@ def finetuning_score(
     >>> finetuning_score(network, x, labels, epochs=2, rate=0.1) > 0.85
     True
     """
-    given = network, data, labels, test_data, test_labels
-    return float(finetuning_hits(*given, epochs, prepare, features, device, rng, progress, **recipe).mean())
+    settings = {"epochs": epochs, "prepare": prepare, "features": features, "device": device, **recipe}
+    test = {"test_data": test_data, "test_labels": test_labels}
+    return float(finetuning_hits(network, data, labels, **test, rng=rng, progress=progress, **settings).mean())
 
 
 def finetuning_hits(
     network: nn.Module,
     data: Any,
     labels: ArrayLike | None = None,
+    *,
     test_data: Any = None,
     test_labels: ArrayLike | None = None,
-    epochs: int = 5,
-    prepare: Callable[[Tensor], Any] | None = None,
-    features: Callable[[nn.Module, Any], Tensor] | None = None,
-    device: str | None = None,
     rng: int | np.random.Generator = 0,
     progress: bool | None = None,
-    **recipe: Unpack[TuningRecipe],
+    **settings: Any,
 ) -> FloatArray:
     """Return the value of each test example in :func:`finetuning_score`, which has the same arguments.
 
@@ -193,26 +192,21 @@ def finetuning_hits(
     >>> finetuning_hits(nn.Linear(1, 3), x, labels, rate=0.5, epochs=20).mean()
     np.float64(1.0)
     """
-    if unknown := [name for name in recipe if name not in TuningRecipe.__annotations__]:
-        raise TypeError(f"unexpected keyword {unknown[0]!r}: use {', '.join(TuningRecipe.__annotations__)}.")
-    rates = [float(one) for one in np.atleast_1d(recipe.get("rate", RATE))]
-    batch = recipe.get("batch")
     if not isinstance(network, nn.Module):
         raise InputError(
             f"is {type(network).__name__}: give a torch.nn.Module. Other formats cannot be "
             "trained; take linear_score of their features.",
             argument="network",
         )
-    if not rates or not all(0 < r < math.inf for r in rates):
-        raise InputError("give a number above 0, or several.", argument="rate", value=rates)
-    if batch is not None and (int(batch) != batch or batch < 2):
-        raise InputError("give a whole number of at least 2.", argument="batch", value=batch)
-    place = chosen_device(network, device)
-    train, test, prepare = _read(data, labels, test_data, test_labels, prepare, place)
-    size = min(batch or batch_size(len(train)), len(train))
-    schedule, precision = recipe.get("schedule", "constant"), recipe.get("precision", "float32")
-    how = Tuning(epochs, size, schedule, precision, place, prepare, features)
-    steps = epochs * max(len(train) // size, 1)
+    how = Tuning(**settings)
+    place = chosen_device(network, how.device)
+    if how.precision == "bfloat16" and place.type == "cpu":
+        problem = "it is for GPUs, and some CPUs stop at it: use 'float32'."
+        raise InputError(problem, argument="precision", value=how.precision)
+    train, test, prepare = _read(data, labels, test_data, test_labels, how.prepare, place)
+    size = min(how.batch or batch_size(len(train)), len(train))
+    how = replace(how, batch=size, place=place, prepare=prepare)
+    steps = how.epochs * max(len(train) // size, 1)
     if steps < 10:
         warn(
             f"{len(train)} examples in batches of {size} make {steps} steps: the network has "
@@ -220,8 +214,8 @@ def finetuning_hits(
         )
     seed = int(np.random.default_rng(rng).integers(2**63))
     best, told = np.full(len(test), np.nan), -math.inf
-    with progress_bar("fine-tuning", len(rates) * steps, progress) as advance:
-        for one in rates:
+    with progress_bar("fine-tuning", len(how.rates) * steps, progress) as advance:
+        for one in how.rates:
             logits = tuned_logits(network, train, test, how, one, seed, advance)
             hits = np.full(len(test), np.nan)
             if logits is not None:
@@ -229,7 +223,7 @@ def finetuning_hits(
             if (mean := float(hits.mean())) > told:
                 best, told = hits, mean
     if not math.isfinite(told):
-        tried = ", ".join(f"{r:g}" for r in rates)
+        tried = ", ".join(f"{r:g}" for r in how.rates)
         warn(f"Fine-tuning diverged at rate {tried}, and its score is NaN: try a lower one.")
     return best
 
@@ -275,9 +269,8 @@ def _of_tunable(
 ) -> FloatArray:
     """Compute hits with the signature of a ranking measure."""
     how: dict[str, Any] = {"progress": False, **given.options, "epochs": epochs, "rng": rng}
-    if test_features is not None:
-        how |= {"test_data": test_features.data, "test_labels": test_labels}
-    return finetuning_hits(given.network, given.data, labels, **how)
+    test = None if test_features is None else test_features.data
+    return finetuning_hits(given.network, given.data, labels, test_data=test, test_labels=test_labels, **how)
 
 
 MEASURES = tuple(
@@ -303,24 +296,31 @@ MEASURES = tuple(
 class Tuning:
     """Settings of a fine-tuning; see :func:`finetuning_score`."""
 
-    epochs: int
-    batch: int
-    schedule: str
-    precision: str
-    place: torch.device
-    prepare: Callable[[Tensor], Any]
-    features: Callable[[nn.Module, Any], Tensor] | None
+    epochs: int = 5
+    rate: float | Sequence[float] = RATE
+    batch: int | None = None
+    schedule: str = "constant"
+    precision: str = "float32"
+    device: str | None = None
+    prepare: Any = None
+    features: Callable[[nn.Module, Any], Tensor] | None = None
+    place: torch.device = CPU
 
     def __post_init__(self) -> None:
-        if int(self.epochs) != self.epochs or self.epochs < 1:
-            raise InputError("give a whole number of at least 1.", argument="epochs", value=self.epochs)
+        object.__setattr__(self, "epochs", as_count(self.epochs, "epochs"))
+        if self.batch is not None:
+            object.__setattr__(self, "batch", as_count(self.batch, "batch", least=2))
+        if not self.rates or not all(0 < rate < math.inf for rate in self.rates):
+            raise InputError("give a number above 0, or several.", argument="rate", value=self.rates)
         if self.schedule not in SCHEDULES:
             raise InputError(f"use one of {', '.join(SCHEDULES)}.", argument="schedule", value=self.schedule)
         if self.precision not in TRAINING_PRECISIONS:
             raise InputError("use 'float32' or 'bfloat16'.", argument="precision", value=self.precision)
-        if self.precision == "bfloat16" and self.place.type == "cpu":
-            problem = "it is for GPUs, and some CPUs stop at it: use 'float32'."
-            raise InputError(problem, argument="precision", value=self.precision)
+
+    @property
+    def rates(self) -> list[float]:
+        """Learning rates to try."""
+        return [float(rate) for rate in np.atleast_1d(self.rate)]
 
     def arithmetic(self) -> torch.autocast:
         """Return the context of its precision."""

@@ -94,7 +94,7 @@ def plot_ranking_judgement(
     Examples
     --------
     >>> from curvewise.ranking.judgement import judge_rankings
-    >>> from curvewise.ranking.scores import CheckpointScores
+    >>> from curvewise.ranking.load import CheckpointScores
     >>> accuracy = np.array([0.7, 0.75, 0.8, 0.85, 0.9])
     >>> scores = {"nleep": accuracy, "size": [3.0, 1.0, 2.0, 5.0, 4.0]}
     >>> table = CheckpointScores(list("abcde"), accuracy, scores)
@@ -373,7 +373,7 @@ def plot_ranking_comparisons(
     Examples
     --------
     >>> from curvewise.ranking.judgement import judge_rankings
-    >>> from curvewise.ranking.scores import CheckpointScores
+    >>> from curvewise.ranking.load import CheckpointScores
     >>> accuracy = np.array([0.7, 0.75, 0.8, 0.85, 0.9])
     >>> scores = {"nleep": accuracy, "size": [3.0, 1.0, 2.0, 5.0, 4.0]}
     >>> found = judge_rankings(CheckpointScores(list("abcde"), accuracy, scores)).comparisons()

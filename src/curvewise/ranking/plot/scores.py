@@ -19,7 +19,7 @@ from curvewise.drawing.marks import choose, finish, note, plain, zero_line
 from curvewise.drawing.panels import new_panels, signed, write_below
 from curvewise.drawing.style import NEUTRAL, OWN, colour, new_axes, style
 from curvewise.errors import InputError
-from curvewise.ranking.scores import ONE_TASK, CheckpointScores
+from curvewise.ranking.load import ONE_TASK, CheckpointScores
 from curvewise.stats.correlation import kendall, pearson
 from curvewise.text import format_number
 from curvewise.types.results import FloatArray
