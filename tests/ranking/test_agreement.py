@@ -223,3 +223,21 @@ def test_rel_needs_accuracies_above_nothing() -> None:
     with_zero = np.array([[-2.0, -1.0, 0.0], [-2.0, -1.0, -0.5], [0.0, 0.5, 1.0]])
     drawn = drawn_selections(np.ones((3, 3)), with_zero, (1,), np.random.default_rng(0))["rel_at_1"]
     assert np.isnan(drawn).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_intervals_do_not_depend_on_the_size_of_scores(scale: float) -> None:
+    """Squares of 1e200 overflow: the interval of Pearson's correlation was [-1, 1]."""
+    scores, accuracy = np.array([3.0, 2.0, 2.5, 1.0, 0.0, -1.0]), np.linspace(0.9, 0.4, 6)
+    expected = ranking_agreement(scores, accuracy).intervals["pearson"]
+    found = ranking_agreement(scores * scale, accuracy).intervals["pearson"]
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+
+
+def test_columns_with_names_in_another_order_are_refused() -> None:
+    pandas = pytest.importorskip("pandas")
+    accuracy = pandas.Series([0.9, 0.8, 0.7, 0.6], index=list("abcd"))
+    scores = pandas.Series([1.0, 2.0, 3.0, 4.0], index=list("dcba"))
+    with pytest.raises(InputError, match="index as accuracy in another order"):
+        ranking_agreement(scores, accuracy)
+    assert ranking_agreement(scores.reindex(accuracy.index), accuracy).kendall == 1.0

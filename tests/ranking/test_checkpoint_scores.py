@@ -89,3 +89,9 @@ def test_frame() -> None:
 def test_bad_tables(change: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         made(**change)
+
+
+def test_names_that_differ_in_blanks_only_are_refused() -> None:
+    with pytest.raises(InputError, match="differ only in blanks"):
+        CheckpointScores(["a", "a "], [0.1, 0.2])
+    assert CheckpointScores([" a", "b"], [0.1, 0.2], reference=("a ",)).ranked.tolist() == [False, True]

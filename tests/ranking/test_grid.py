@@ -120,3 +120,18 @@ def test_bad_tasks_are_named(tasks):
         measure_nleep_grid({"one": ({"net 0": pool["net 0"]}, labels, accuracy)})
     with pytest.raises(InputError, match="160 rows and labels 100"):
         measure_nleep_grid({"one": (pool, labels[:100], accuracy)})
+
+
+def test_a_task_whose_accuracies_are_all_equal_is_refused(tasks):
+    """Its correlation is undefined, and made the mean over tasks unknown and the summary fail."""
+    pool, labels, accuracy = tasks["one"]
+    with pytest.raises(InputError, match="task 'flat' has one accuracy"):
+        measure_nleep_grid({"flat": (pool, labels, dict.fromkeys(accuracy, 0.5))}, (0.8,), (1,))
+
+
+@pytest.mark.filterwarnings("ignore:all examples have the same features")
+def test_scores_that_are_all_equal_have_a_correlation_of_0(tasks):
+    _, labels, accuracy = tasks["one"]
+    found = measure_nleep_grid({"t": (dict.fromkeys(accuracy, np.ones((160, 2))), labels, accuracy)}, (0.8,), (1,))
+    assert found.mean.tolist() == [[0.0]]
+    assert "from 0 " in found.summary()

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from curvewise.errors import InputError
+from curvewise.ranking.judgement import add_rankings
 from curvewise.ranking.load import CheckpointScores
 from curvewise.ranking.measure import RankingMeasure
-from curvewise.ranking.rank import CheckpointRanking, add_rankings, rank_features
+from curvewise.ranking.rank import CheckpointRanking, rank_features
 
 
 def separation(features: np.ndarray, labels: np.ndarray) -> float:

@@ -92,9 +92,11 @@ def test_equal_votes_are_shared():
 
 def test_features_that_are_all_the_same():
     """All others are neighbours, most of them of another class."""
-    assert knn(np.ones((30, 2)), np.arange(30) % 2) == 0.0
+    with pytest.warns(CurvewiseWarning, match="the same for all examples"):
+        assert knn(np.ones((30, 2)), np.arange(30) % 2) == 0.0
     labels = np.repeat([0, 1], [20, 10])
-    assert knn(np.ones((30, 2)), labels) == pytest.approx(20 / 30)
+    with pytest.warns(CurvewiseWarning, match="the same for all examples"):
+        assert knn(np.ones((30, 2)), labels) == pytest.approx(20 / 30)
 
 
 def test_one_far_example_does_not_make_all_others_ties():
@@ -154,3 +156,12 @@ def test_says_what_it_is():
     measure = MEASURES["knn"]
     assert (measure.name, measure.function, measure.splits) == ("knn", knn, True)
     assert measure.flops(10_000, 2048, 10) == pytest.approx(4e11, rel=0.1)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("scale", [1e-25, 1e30])
+def test_squares_beyond_single_precision(scale, metric):
+    """Squares of 1e30 overflow in float32, and the share of hits was that of a guess."""
+    features, labels = made(120, 5, 3, seed=4)
+    found = knn((features * scale).astype(np.float32), labels, metric=metric)
+    assert found == knn(features, labels, metric=metric) > 0.5

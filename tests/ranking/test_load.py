@@ -12,7 +12,7 @@ import pytest
 
 from curvewise.errors import InputError
 from curvewise.ranking.load import CheckpointScores, load_checkpoint_scores
-from curvewise.store import write_run
+from curvewise.store.write import write_run
 
 NAMES, TASKS = ("a", "b", "c"), ("pets", "cars")
 

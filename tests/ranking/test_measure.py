@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from curvewise.errors import InputError
-from curvewise.ranking.measure import as_targets
+from curvewise.ranking.measure import as_matrix, as_targets
 
 ALL = ("classes", "multilabel", "numbers")
 
@@ -88,3 +88,20 @@ def test_whole_numbers_in_floating_point_are_asked_about():
     with pytest.raises(InputError, match=r"astype\(int\) for classes, or labels\[:, None\]"):
         as_targets([1.0, 2.0, 1.0], 3, allowed=ALL)
     assert as_targets([1.0, 2.0, 1.0], 3).classes == (1.0, 2.0)  # nothing else would do
+
+
+def test_masked_arrays_are_refused():
+    """The numbers below a mask would count as if nothing had been left out."""
+    mask = np.arange(4) == 1
+    with pytest.raises(InputError, match=r"labels is a masked array"):
+        as_targets(np.ma.masked_array([0, 1, 0, 1], mask), 4)
+    with pytest.raises(InputError, match=r"features is a masked array"):
+        as_matrix(np.ma.masked_array(np.ones((4, 1)), mask[:, None]), "features")
+
+
+def test_nullable_numbers_are_features():
+    frame = pytest.importorskip("pandas").DataFrame({"a": [0.5, 1.5], "b": [1, 2]}).astype("Float64")
+    assert as_matrix(frame, "features").tolist() == [[0.5, 1.0], [1.5, 2.0]]
+    frame.iloc[0, 0] = None
+    with pytest.raises(InputError, match="features holds object"):
+        as_matrix(frame, "features")

@@ -13,10 +13,10 @@ import pytest
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.nn.task import Keep
 from curvewise.nn.training import Training
-from curvewise.ranking.judgement import judge_rankings
+from curvewise.ranking.judgement import add_rankings, judge_rankings
 from curvewise.ranking.moments import MEASURES as SPECTRAL
 from curvewise.ranking.moments import h_score
-from curvewise.ranking.rank import add_rankings, rank_features
+from curvewise.ranking.rank import rank_features
 from curvewise.store.read import list_runs
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.lenses import checkpoint_files, ranking_table, stage_checkpoints

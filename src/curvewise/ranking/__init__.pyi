@@ -4,6 +4,7 @@ from curvewise.ranking.agreement import measure_nleep_grid as measure_nleep_grid
 from curvewise.ranking.agreement import ranking_agreement as ranking_agreement
 from curvewise.ranking.judgement import RankingComparisons as RankingComparisons
 from curvewise.ranking.judgement import RankingJudgement as RankingJudgement
+from curvewise.ranking.judgement import add_rankings as add_rankings
 from curvewise.ranking.judgement import judge_rankings as judge_rankings
 from curvewise.ranking.load import CheckpointScores as CheckpointScores
 from curvewise.ranking.load import load_checkpoint_scores as load_checkpoint_scores
@@ -34,5 +35,4 @@ from curvewise.ranking.prediction import nleep as nleep
 from curvewise.ranking.prediction import parc as parc
 from curvewise.ranking.rank import CheckpointRanking as CheckpointRanking
 from curvewise.ranking.rank import Reliability as Reliability
-from curvewise.ranking.rank import add_rankings as add_rankings
 from curvewise.ranking.rank import rank_features as rank_features

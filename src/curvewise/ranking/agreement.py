@@ -274,6 +274,13 @@ def as_counts(k: int | Sequence[int]) -> tuple[int, ...]:
 
 def _matrices(scores: ArrayLike, accuracy: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Return scores and accuracies as matrices of tasks by checkpoints."""
+    here, there = getattr(scores, "index", None), getattr(accuracy, "index", None)  # of columns of a DataFrame
+    if hasattr(here, "equals") and hasattr(there, "equals") and not here.equals(there) and set(here) == set(there):
+        raise InputError(
+            "has the same index as accuracy in another order, and both are read by position: align them, such as with "
+            "scores.reindex(accuracy.index).",
+            argument="scores",
+        )
     given = {"scores": as_floats(scores, "scores"), "accuracy": as_floats(accuracy, "accuracy")}
     for name, values in given.items():
         if values.ndim not in (1, 2) or not values.size:
@@ -474,28 +481,9 @@ def left_out(scores: FloatArray, accuracy: FloatArray, name: str) -> FloatArray:
 
 
 def _pearson(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Compute Pearson's correlation without each, from sums less those of each around the mean of the others."""
-    size = len(x)
-    a, b = x - x.mean(), y - y.mean()
-    more = size / (size - 1)  # leaving out a checkpoint moves the mean, too
-    both, first, second = (np.sum(u * v) - more * u * v for u, v in ((a, b), (a, a), (b, b)))
-    equal = _one_value(x) | _one_value(y)
-    outlier = (first < 1e-4 * np.sum(a * a)) | (second < 1e-4 * np.sum(b * b))
-    for place in np.flatnonzero(outlier & ~equal):  # the difference of sums would be mostly rounding
-        rest = np.arange(size) != place
-        u, v = (value[rest] - value[rest].mean() for value in (x, y))
-        both[place], first[place], second[place] = np.sum(u * v), np.sum(u * u), np.sum(v * v)
-    found: FloatArray = both / np.sqrt(np.where(equal, 1.0, first * second))
-    return np.where(equal, 0.0, found)
-
-
-def _one_value(values: FloatArray) -> NDArray[np.bool_]:
-    """Return a mask: without which of them all values are equal."""
-    different, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    if len(different) > 2:
-        return np.zeros(len(values), dtype=np.bool_)
-    alone: NDArray[np.bool_] = (count == 1)[place.reshape(-1)]
-    return alone if len(different) == 2 else np.ones_like(alone)
+    """Compute Pearson's correlation without each; 0 where all that are left are equal."""
+    found = [pearson(np.delete(x, i)[None], np.delete(y, i))[0] for i in range(len(x))]
+    return np.nan_to_num(found)
 
 
 def _kendall(x: FloatArray, y: FloatArray) -> FloatArray:
@@ -654,8 +642,6 @@ class NleepGrid(Result):
 
     def interval_at(self, energy: float, components: int) -> Interval:
         """Return the mean over tasks at one setting, with Student's interval; unknown for one task."""
-        from scipy.special import stdtrit
-
         if energy not in self.energies or components not in self.components:
             raise InputError(
                 f"energy={energy!r}, components={components!r}: the grid has energies "
@@ -665,7 +651,7 @@ class NleepGrid(Result):
         count, centre = len(values), float(values.mean())
         if count < 2:
             return Interval(centre, float("nan"), float("nan"), self.level)
-        half = float(stdtrit(count - 1, 0.5 + self.level / 2) * values.std(ddof=1) / count**0.5)
+        half = MeanError(float(values.std(ddof=1)) / count**0.5, count - 1.0).half(self.level)
         return Interval(centre, max(-1.0, centre - half), min(1.0, centre + half), self.level)
 
     def columns(self) -> dict[str, list[Any]]:
@@ -757,6 +743,8 @@ def measure_nleep_grid(
                 if key not in accuracy or not np.isfinite(accuracy[key]):
                     raise InputError(f"task {name!r} has no accuracy of {key!r}: give one, or leave it out.")
             known = np.array([accuracy[key] for key in checkpoints], dtype=np.float64)
+            if known.min() == known.max():
+                raise InputError(f"task {name!r} has one accuracy for all checkpoints: leave it out.", argument="tasks")
             targets = as_targets(labels, len(np.asarray(labels)), allowed=("classes", "multilabel"))
             rows = split_rows(targets, test, np.random.default_rng(rng))
             scores = []
@@ -765,7 +753,8 @@ def measure_nleep_grid(
                 advance(len(shares) * len(counts), name)
             found[name] = np.array(scores)
             rows_of_scores = found[name].reshape(len(scores), -1).T  # a row for each setting
-            agreement.append(kendall(rows_of_scores, known).reshape(found[name].shape[1:]))
+            # A setting at which all scores are equal says nothing: 0, the mean over random orders.
+            agreement.append(np.nan_to_num(kendall(rows_of_scores, known)).reshape(found[name].shape[1:]))
     said = list(dict.fromkeys(str(one.message) for one in w))
     for text in said:
         warnings.warn(text, CurvewiseWarning, stacklevel=2)

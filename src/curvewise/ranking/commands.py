@@ -20,7 +20,6 @@ from cyclopts.validators import Number
 from curvewise.cli.console import (
     DATA,
     DONE,
-    FAILED,
     NETWORK,
     READING,
     Drawing,
@@ -45,6 +44,7 @@ from curvewise.cli.console import (
     warn_each,
 )
 from curvewise.errors import InputError, list_names, prefix, quietly
+from curvewise.reading.roles import FAILED
 from curvewise.text import format_count, format_number, interval_cell, pvalue_text
 
 if TYPE_CHECKING:

@@ -269,21 +269,22 @@ class CheckpointScores(RowTable):
         names = np.asarray(self.checkpoints, dtype=np.str_)
         if names.ndim != 1 or not len(names):
             raise InputError("is empty: give at least one name.", argument="checkpoints")
-        put(self, "checkpoints", names)
+        put(self, "checkpoints", self._names(names, "checkpoints", ""))
         put(self, "tasks", self._names(self.tasks, "tasks", ONE_TASK))
         put(self, "groups", self._names(self.groups, "groups", ONE_GROUP))
         put(self, "accuracy", self._numbers(self.accuracy, "accuracy"))
         for part in ("scores", "gflops"):
             given = getattr(self, part)
             put(self, part, {str(k): self._numbers(v, f"{part}[{k!r}]") for k, v in given.items()})
-        put(self, "reference", tuple(map(str, self.reference)))
+        put(self, "reference", tuple(str(name).strip() for name in self.reference))
         put(self, "baselines", tuple(map(str, self.baselines)))
         self._check()
 
     def _names(self, given: ArrayLike | None, argument: str, one: str) -> NDArray[np.str_]:
         if given is None:
             return np.full(len(self), one)
-        return as_column(np.asarray(given, dtype=np.str_), argument, len(self), "rows")
+        names = as_column(np.asarray(given, dtype=np.str_), argument, len(self), "rows")
+        return np.array(same_names(names.tolist(), argument))
 
     def _numbers(self, given: ArrayLike, argument: str) -> FloatArray:
         found: FloatArray = as_column(as_floats(given, argument), argument, len(self), "rows")

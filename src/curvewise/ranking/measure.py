@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError, either
 from curvewise.types.predictions import check_labelled
-from curvewise.types.results import FloatArray
+from curvewise.types.results import FloatArray, as_unmasked
 
 # What the examples of a task may be labelled with, and how messages put it.
 KINDS = ("classes", "multilabel", "numbers")
@@ -154,7 +155,11 @@ def as_matrix(values: ArrayLike, argument: str) -> NDArray[np.floating[Any]]:
         named = argument.isidentifier()
         return InputError(problem, argument=argument) if named else InputError(f"{argument} {problem}")
 
+    as_unmasked(values, argument)
     found = np.asanyarray(values)
+    if found.dtype.kind == "O":  # nullable numbers of a DataFrame
+        with contextlib.suppress(TypeError, ValueError):
+            found = found.astype(np.float64)
     if found.ndim != 2:
         raise refusal(
             f"has shape {found.shape}: give a matrix with a row for each example. Pool or flatten further axes first."
@@ -260,6 +265,7 @@ def as_targets(
             "a matrix of 0 and 1 with a column for each class.",
             argument=argument,
         ) from None
+    as_unmasked(labels, argument)
     if found.ndim == 0 or len(found) != count:
         raise InputError(f"has shape {found.shape} for {count} examples: give one for each.", argument=argument)
     if found.dtype.kind in "fO" and any(map(_is_missing, found.ravel().tolist())):

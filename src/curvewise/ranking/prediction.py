@@ -41,6 +41,8 @@ FEW = 5
 METRICS = ("euclidean", "cosine")
 # Pairs of examples that are compared at a time.
 BLOCK = 2**23
+# Size of features above which their squares overflow in single precision.
+LARGE = 1e15
 # Share of ties above which distances in single precision are computed again in double.
 BLURRED = 0.02
 # Pairs of like labels below which PARC is mostly chance.
@@ -478,7 +480,8 @@ def knn(
     Warns
     -----
     CurvewiseWarning
-        If, without a test set, classes have a single example: it can never be right.
+        If, without a test set, classes have a single example, which can never be right; or if the
+        features are the same for all examples.
 
     Examples
     --------
@@ -507,8 +510,12 @@ def knn(
     if asking is None:
         lone = int((np.bincount(targets.codes) == 1).sum())
         warn_of_lone_classes(lone, "which can have no neighbour of its class")
+    if (x == x[0]).all():
+        warn("the features are the same for all examples: all are equally near, and kNN says nothing of the labels.")
     # Hits in the precision of the features, and again in double where single precision cannot tell distances apart.
     kind, hits = x.dtype if asking is None else np.promote_types(x.dtype, asking.dtype), None
+    if max(float(np.abs(rows).max()) for rows in (x, asking) if rows is not None) > LARGE:
+        kind = np.dtype(np.float64)
     while hits is None:
         near = _place(x.astype(kind, copy=False), x, metric)
         far = None if asking is None else _place(asking.astype(kind, copy=False), x, metric)

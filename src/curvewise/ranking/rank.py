@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError, Message, arg, prefix
-from curvewise.progress import Advance, progress_bar
+from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.progress import progress_bar
 from curvewise.ranking.agreement import ranking_agreement
-from curvewise.ranking.load import CheckpointScores, common_labels, read_features, read_target
+from curvewise.ranking.load import common_labels, read_features, read_target
 from curvewise.ranking.measure import KINDS, CheckpointFeatures, RankingMeasure, Targets, as_targets
 from curvewise.ranking.scoring import (
     LEAST,
@@ -28,12 +27,9 @@ from curvewise.ranking.scoring import (
     Score,
     Scorer,
     ScoreReplicates,
-    draw_parts,
+    Scoring,
     find_measures,
     hit_replicates,
-    reused,
-    share_for,
-    split_rows,
 )
 from curvewise.stats.correlation import average_ranks, kendall
 from curvewise.text import Cell, format_count, format_number, interval_cell
@@ -243,11 +239,12 @@ def rank_candidates(
     if leader is None:
         known = ", ".join(m.name for m in measures)
         raise InputError(f"none of the measures {known}: add it to them.", argument="by", value=how.by)
-    scoring = _Scoring(Scorer(np.asarray(labels), targets), measures, leader, how)
+    rng = np.random.default_rng(how.rng)
+    scoring = Scoring(Scorer(np.asarray(labels), targets), measures, leader, how.test, how.resamples, rng)
     with progress_bar("ranking", scoring.total(candidates), how.progress) as advance:
         for candidate in candidates:
             scoring.score(candidate, advance)
-    return scoring.result(candidates, dict(failures or {}))
+    return _result(scoring, candidates, how, dict(failures or {}))
 
 
 @dataclass(frozen=True, eq=False)
@@ -504,162 +501,105 @@ def _total(values: FloatArray) -> float:
     return float(known.sum()) if len(known) else float("nan")
 
 
-class _Scoring:
-    """Score one checkpoint after the other, and put the result together.
-
-    Parameters
-    ----------
-    scorer : Scorer
-    measures : sequence of RankingMeasure
-    leader : RankingMeasure
-        The one that ranks.
-    how : RankSettings
-    """
-
-    def __init__(
-        self, scorer: Scorer, measures: Sequence[RankingMeasure], leader: RankingMeasure, how: RankSettings
-    ) -> None:
-        self.scorer, self.measures, self.leader, self.how = scorer, measures, leader, how
-        self.rng = np.random.default_rng(how.rng)
-        self.train, self.test = split_rows(scorer.targets, how.test, self.rng)
-        # One seed for all checkpoints, so that chance in a measure favours none of them.
-        self.seed = int(self.rng.integers(2**31))
-        self.by_hits = leader.hits is not None and self.test is not None
-        self.share = 0.5 if self.by_hits else share_for(leader)
-        # The same parts for every checkpoint: differences between checkpoints vary far less than scores.
-        rows = self.train, self.test, scorer.targets, self.share, self.rng
-        drawn = 0 if self.by_hits else how.resamples
-        self.parts = [(*draw_parts(*rows), int(self.rng.integers(2**31))) for _ in range(drawn)]
-        self.found: dict[str, list[Score]] = {measure.name: [] for measure in measures}
-        self.drawn: list[FloatArray] = []
-        self.interval_seconds = 0.0
-
-    def total(self, candidates: Sequence[Candidate]) -> float:
-        """Return the amount of work in operations, for the progress bar."""
-        return math.fsum(
-            sum(self._weight(m, c) for m in self.measures) + len(self.parts) * self._weight(self.leader, c) * self.share
-            for c in candidates
+def _result(
+    scoring: Scoring, candidates: Sequence[Candidate], how: RankSettings, failures: dict[str, str]
+) -> CheckpointRanking:
+    """Put the ranking together, best first."""
+    names = [candidate.name for candidate in candidates]
+    values = {name: np.array([s.value for s in own]) for name, own in scoring.found.items()}
+    scores = values[scoring.leader.name]
+    known = np.isfinite(scores)
+    if not known.any():
+        raise InputError(
+            f"{scoring.leader.name}, which should rank, gave no checkpoint a score. For "
+            f"{names[0]!r}: {scoring.found[scoring.leader.name][0].reason}. Rank by another measure."
         )
+    order = np.argsort(np.where(known, -scores, np.inf), kind="stable")  # those without a score come last
+    ranked = order[known[order]]
+    found, said = find_reliability(scoring.leader.name, how.reliability)
+    limits, unknown = _limits(scoring, scores[ranked], ranked, found, how)
+    wrong = alarms(scoring.found, names, failures, scoring.leader.name)
+    wrong += [said] if found is UNKNOWN else []
+    rows = len(scoring.train) if scoring.test is None else len(scoring.test)
+    wrong += blind(scoring.leader, scores, scoring.scorer.targets, rows)
+    notes = [said] if said and found is not UNKNOWN else []
+    notes += ties(scoring.leader.name, names, scores)
+    notes += _notes(scoring, [names[i] for i in ranked], unknown, how)
+    costs = {
+        part: {name: np.array([getattr(s, part) for s in own])[order] for name, own in scoring.found.items()}
+        for part in ("seconds", "gflops")
+    }
+    for text in wrong:
+        warnings.warn(text, CurvewiseWarning, stacklevel=4)
+    return CheckpointRanking(
+        checkpoints=tuple(names[i] for i in order),
+        by=scoring.leader.name,
+        scores={name: own[order] for name, own in values.items()},
+        measure_ranks={name: ranks_of(own)[order] for name, own in values.items()},
+        ranks=ranks_of(scores)[order],
+        agreement=_agreement(list(values.values())),
+        seconds=costs["seconds"],
+        gflops=costs["gflops"],
+        forward_seconds=np.array([c.about.seconds for c in candidates], dtype=np.float64)[order],
+        forward_gflops=np.array([c.about.gflops for c in candidates], dtype=np.float64)[order],
+        interval_seconds=scoring.interval_seconds,
+        failures=failures,
+        missing=missing(scoring.found, names),
+        k=how.k,
+        top_certainty=float(np.minimum(limits["chance_top"][: how.k].sum(), 1.0)),
+        best_certainty=float(np.minimum(limits["chance_best"][: how.k].sum(), 1.0)),
+        reliability=found,
+        level=how.level,
+        examples=len(scoring.scorer.targets),
+        test_examples=0 if scoring.test is None else len(scoring.test),
+        resamples=how.resamples,
+        warnings=tuple(dict.fromkeys([*wrong, *notes])),
+        **{n: np.append(v, np.full(len(names) - len(v), np.nan)) for n, v in limits.items()},
+    )
 
-    def _weight(self, measure: RankingMeasure, candidate: Candidate) -> float:
-        flops = self.scorer.flops(measure, candidate, len(self.scorer.targets))
-        return flops if math.isfinite(flops) else float(candidate.about.features.size)
 
-    def score(self, candidate: Candidate, advance: Advance) -> None:
-        """Compute all measures of a checkpoint, and replicates of the one that ranks."""
-        for measure in self.measures:
-            advance(0, f"{candidate.name}: {measure.name}")
-            found = self.scorer.score(measure, candidate, self.train, self.test, self.seed)
-            self.found[measure.name].append(found)
-            advance(self._weight(measure, candidate))
-        start = time.perf_counter()
-        values = np.full(len(self.parts), np.nan)
-        each = self._weight(self.leader, candidate) * self.share
-        if not len(values) or not math.isfinite(self.found[self.leader.name][-1].value):
-            advance(each * len(values))
+def _limits(
+    scoring: Scoring, scores: FloatArray, ranked: Rows, reliability: Reliability, how: RankSettings
+) -> tuple[dict[str, FloatArray], NDArray[np.bool_]]:
+    """Return intervals and probabilities of the ranked checkpoints, and a mask of those without an interval."""
+    names = ("rank_low", "rank_high", "score_low", "score_high", "chance_top")
+    found = {name: np.full(len(scores), np.nan) for name in names}
+    unknown, likely = np.zeros(len(scores), dtype=np.bool_), None
+    level = how.level
+    if how.resamples:
+        if scoring.by_hits:
+            hits = np.array([scoring.found[scoring.leader.name][i].hits for i in ranked])
+            drawn = hit_replicates(hits, HIT_RESAMPLES, scoring.rng)
         else:
-            measure, prepared = reused(self.leader, candidate, self.train, self.test)
-            for i, (train, test, seed) in enumerate(self.parts):
-                advance(0, f"{candidate.name}: interval of {measure.name}")
-                values[i] = self.scorer.score(measure, prepared, train, test, seed).value
-                advance(each)
-        self.drawn.append(values)
-        self.interval_seconds += time.perf_counter() - start
+            drawn = np.array([scoring.drawn[i] for i in ranked]).T
+        replicates = ScoreReplicates(drawn, scoring.share)
+        found["rank_low"], found["rank_high"] = rank_limits(scores, replicates, level, scoring.rng)
+        found["score_low"], found["score_high"] = score_limits(scores, replicates, level, scoring.leader.bounds)
+        unknown = ~replicates.known
+        if not unknown.any():
+            likely = likely_scores(scores, replicates, scoring.rng)
+            found["chance_top"] = highest_shares(likely, scoring.rng)
+    found["chance_best"] = best_certainty(scores, reliability=reliability, likely=likely, rng=scoring.rng)
+    return found, unknown
 
-    def result(self, candidates: Sequence[Candidate], failures: dict[str, str]) -> CheckpointRanking:
-        """Put the ranking together, best first."""
-        names = [candidate.name for candidate in candidates]
-        values = {name: np.array([s.value for s in own]) for name, own in self.found.items()}
-        scores = values[self.leader.name]
-        known = np.isfinite(scores)
-        if not known.any():
-            raise InputError(
-                f"{self.leader.name}, which should rank, gave no checkpoint a score. For "
-                f"{names[0]!r}: {self.found[self.leader.name][0].reason}. Rank by another measure."
-            )
-        order = np.argsort(np.where(known, -scores, np.inf), kind="stable")  # those without a score come last
-        ranked = order[known[order]]
-        found, said = find_reliability(self.leader.name, self.how.reliability)
-        limits, unknown = self._limits(scores[ranked], ranked, found)
-        wrong = alarms(self.found, names, failures, self.leader.name)
-        wrong += [said] if found is UNKNOWN else []
-        rows = len(self.train) if self.test is None else len(self.test)
-        wrong += blind(self.leader, scores, self.scorer.targets, rows)
-        notes = [said] if said and found is not UNKNOWN else []
-        notes += ties(self.leader.name, names, scores)
-        notes += self._notes([names[i] for i in ranked], unknown)
-        for text in wrong:
-            warnings.warn(text, CurvewiseWarning, stacklevel=4)
-        return CheckpointRanking(
-            checkpoints=tuple(names[i] for i in order),
-            by=self.leader.name,
-            scores={name: own[order] for name, own in values.items()},
-            measure_ranks={name: ranks_of(own)[order] for name, own in values.items()},
-            ranks=ranks_of(scores)[order],
-            agreement=_agreement(list(values.values())),
-            seconds=self._costs("seconds", order),
-            gflops=self._costs("gflops", order),
-            forward_seconds=np.array([c.about.seconds for c in candidates], dtype=np.float64)[order],
-            forward_gflops=np.array([c.about.gflops for c in candidates], dtype=np.float64)[order],
-            interval_seconds=self.interval_seconds,
-            failures=failures,
-            missing=missing(self.found, names),
-            k=self.how.k,
-            top_certainty=float(np.minimum(limits["chance_top"][: self.how.k].sum(), 1.0)),
-            best_certainty=float(np.minimum(limits["chance_best"][: self.how.k].sum(), 1.0)),
-            reliability=found,
-            level=self.how.level,
-            examples=len(self.scorer.targets),
-            test_examples=0 if self.test is None else len(self.test),
-            resamples=self.how.resamples,
-            warnings=tuple(dict.fromkeys([*wrong, *notes])),
-            **{n: np.append(v, np.full(len(names) - len(v), np.nan)) for n, v in limits.items()},
+
+def _notes(scoring: Scoring, names: list[str], unknown: NDArray[np.bool_], how: RankSettings) -> list[str]:
+    """Return remarks on intervals and scores that need no warning."""
+    notes = []
+    if scoring.by_hits and how.resamples:
+        notes.append(
+            f"Intervals are for these trainings of {scoring.leader.name}: test examples were "
+            "resampled, networks not retrained."
         )
-
-    def _limits(
-        self, scores: FloatArray, ranked: Rows, reliability: Reliability
-    ) -> tuple[dict[str, FloatArray], NDArray[np.bool_]]:
-        """Return intervals and probabilities of the ranked checkpoints, and a mask of those without an interval."""
-        names = ("rank_low", "rank_high", "score_low", "score_high", "chance_top")
-        found = {name: np.full(len(scores), np.nan) for name in names}
-        unknown, likely = np.zeros(len(scores), dtype=np.bool_), None
-        level = self.how.level
-        if self.how.resamples:
-            if self.by_hits:
-                hits = np.array([self.found[self.leader.name][i].hits for i in ranked])
-                drawn = hit_replicates(hits, HIT_RESAMPLES, self.rng)
-            else:
-                drawn = np.array([self.drawn[i] for i in ranked]).T
-            replicates = ScoreReplicates(drawn, self.share)
-            found["rank_low"], found["rank_high"] = rank_limits(scores, replicates, level, self.rng)
-            found["score_low"], found["score_high"] = score_limits(scores, replicates, level, self.leader.bounds)
-            unknown = ~replicates.known
-            if not unknown.any():
-                likely = likely_scores(scores, replicates, self.rng)
-                found["chance_top"] = highest_shares(likely, self.rng)
-        found["chance_best"] = best_certainty(scores, reliability=reliability, likely=likely, rng=self.rng)
-        return found, unknown
-
-    def _costs(self, what: str, order: Rows) -> dict[str, FloatArray]:
-        return {name: np.array([getattr(s, what) for s in own])[order] for name, own in self.found.items()}
-
-    def _notes(self, names: list[str], unknown: NDArray[np.bool_]) -> list[str]:
-        """Return remarks on intervals and scores that need no warning."""
-        notes = []
-        if self.by_hits and self.how.resamples:
-            notes.append(
-                f"Intervals are for these trainings of {self.leader.name}: test examples were "
-                "resampled, networks not retrained."
-            )
-        if unknown.any():
-            lost = [name for name, u in zip(names, unknown, strict=True) if u]
-            notes.append(
-                f"{self.leader.name} failed on too many parts of the examples for "
-                f"{listed(lost, names)}: no interval. Give more examples."
-            )
-        if self.test is None and any(measure.splits for measure in self.measures):
-            notes.append("Without test examples, measures score those that they were fitted on.")
-        return notes
+    if unknown.any():
+        lost = [name for name, u in zip(names, unknown, strict=True) if u]
+        notes.append(
+            f"{scoring.leader.name} failed on too many parts of the examples for "
+            f"{listed(lost, names)}: no interval. Give more examples."
+        )
+    if scoring.test is None and any(measure.splits for measure in scoring.measures):
+        notes.append("Without test examples, measures score those that they were fitted on.")
+    return notes
 
 
 @dataclass(frozen=True)
@@ -1064,76 +1004,3 @@ def _grouped(pairs: Iterable[tuple[str, str]]) -> Iterable[tuple[str, list[str]]
     for text, name in pairs:
         found.setdefault(text, []).append(name)
     return found.items()
-
-
-def add_rankings(
-    table: CheckpointScores, rankings: Mapping[str, CheckpointRanking] | CheckpointRanking
-) -> CheckpointScores:
-    """Put the scores of rankings beside accuracies of the same checkpoints, to judge measures.
-
-    Parameters
-    ----------
-    table : CheckpointScores
-        With accuracies by checkpoint and task.
-    rankings : dict of str to CheckpointRanking, or CheckpointRanking
-        By task; a single one if there is one task.
-
-    Returns
-    -------
-    CheckpointScores
-        With the scores and costs of every measure; NaN where a checkpoint or a task was not
-        ranked, or a measure failed.
-
-    Raises
-    ------
-    InputError
-        If a ranking is of a task or of a checkpoint that the table does not know.
-
-    Examples
-    --------
-    >>> from curvewise.ranking.rank import rank_features
-    >>> rng, labels = np.random.default_rng(0), np.repeat([0, 1], 50)
-    >>> pool = {name: labels[:, None] * s + rng.normal(size=(100, 3)) for name, s in
-    ...         {"weak": 0.5, "strong": 3.0}.items()}
-    >>> def separation(features, labels):
-    ...     return abs(features[labels == 1].mean() - features[labels == 0].mean())
-    >>> ranking = rank_features(pool, labels, separation, reliability=0.8)
-    >>> table = CheckpointScores(["weak", "strong"], [0.7, 0.9])
-    >>> add_rankings(table, ranking).scores["separation"].round(1).tolist()
-    [0.3, 2.9]
-    """
-    tasks = table.task_names
-    if isinstance(rankings, CheckpointRanking):
-        if len(tasks) > 1:
-            raise InputError(
-                f"is a single one, and the table has {len(tasks)} tasks: give a dict by task, {{{tasks[0]!r}: …}}.",
-                argument="rankings",
-            )
-        rankings = {tasks[0]: rankings}
-    for task, ranking in rankings.items():
-        if task not in tasks:
-            raise InputError(f"has task {task!r}, which is none of {list(tasks)!r}.", argument="rankings")
-        if lost := [c for c in ranking.checkpoints if c not in table.checkpoints]:
-            raise InputError(
-                f"rankings[{task!r}] holds checkpoint {lost[0]!r}, which the table does not: name "
-                "checkpoints alike in both."
-            )
-    measures = list(dict.fromkeys(m for r in rankings.values() for m in r.measures))
-    if not measures:
-        raise InputError("is empty: give at least one.", argument="rankings")
-    return table.with_scores(
-        {name: _in_rows(table, rankings, name, "scores") for name in measures},
-        {name: _in_rows(table, rankings, name, "gflops") for name in measures},
-    )
-
-
-def _in_rows(table: CheckpointScores, rankings: Mapping[str, CheckpointRanking], measure: str, part: str) -> FloatArray:
-    """Return scores or costs of a measure in the rows of the table."""
-    known = {
-        (task, name): value
-        for task, ranking in rankings.items()
-        if measure in getattr(ranking, part)
-        for name, value in zip(ranking.checkpoints, getattr(ranking, part)[measure].tolist(), strict=True)
-    }
-    keys = zip(table.tasks.tolist(), table.checkpoints.tolist(), strict=True)
-    return np.array([known.get(key, np.nan) for key in keys])

@@ -1,4 +1,4 @@
-"""Scores of one measure for one checkpoint, on all examples and on random parts of them."""
+"""Scores of checkpoints by measures, on all examples and on random parts of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError, either
+from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.progress import Advance
 from curvewise.ranking import moments, prediction
 from curvewise.ranking.measure import CheckpointFeatures, RankingMeasure, Targets
 from curvewise.ranking.moments import h_score, signed_h_score
@@ -208,6 +209,79 @@ class Scorer:
             found.value = float(found.hits.mean())
         else:
             found.value = float(measure.function(inputs[train], self.labels[train], **options))
+
+
+class Scoring:
+    """Scores of one checkpoint after the other, with replicates of the measure that ranks.
+
+    Parameters
+    ----------
+    scorer : Scorer
+    measures : sequence of RankingMeasure
+    leader : RankingMeasure
+        The one that ranks.
+    test : float, array_like of bool or None
+        Which examples measures that split are scored on.
+    resamples : int
+        Parts of the examples that are drawn.
+    rng : Generator
+        Decides the split, the parts and what is random in measures.
+    """
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        measures: Sequence[RankingMeasure],
+        leader: RankingMeasure,
+        test: float | ArrayLike | None,
+        resamples: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self.scorer, self.measures, self.leader, self.rng = scorer, measures, leader, rng
+        self.train, self.test = split_rows(scorer.targets, test, rng)
+        # One seed for all checkpoints, so that chance in a measure favours none of them.
+        self.seed = int(self.rng.integers(2**31))
+        self.by_hits = leader.hits is not None and self.test is not None
+        self.share = 0.5 if self.by_hits else share_for(leader)
+        # The same parts for every checkpoint: differences between checkpoints vary far less than scores.
+        rows = self.train, self.test, scorer.targets, self.share, self.rng
+        drawn = 0 if self.by_hits else resamples
+        self.parts = [(*draw_parts(*rows), int(self.rng.integers(2**31))) for _ in range(drawn)]
+        self.found: dict[str, list[Score]] = {measure.name: [] for measure in measures}
+        self.drawn: list[FloatArray] = []
+        self.interval_seconds = 0.0
+
+    def total(self, candidates: Sequence[Candidate]) -> float:
+        """Return the amount of work in operations, for the progress bar."""
+        return math.fsum(
+            sum(self._weight(m, c) for m in self.measures) + len(self.parts) * self._weight(self.leader, c) * self.share
+            for c in candidates
+        )
+
+    def _weight(self, measure: RankingMeasure, candidate: Candidate) -> float:
+        flops = self.scorer.flops(measure, candidate, len(self.scorer.targets))
+        return flops if math.isfinite(flops) else float(candidate.about.features.size)
+
+    def score(self, candidate: Candidate, advance: Advance) -> None:
+        """Compute all measures of a checkpoint, and replicates of the one that ranks."""
+        for measure in self.measures:
+            advance(0, f"{candidate.name}: {measure.name}")
+            found = self.scorer.score(measure, candidate, self.train, self.test, self.seed)
+            self.found[measure.name].append(found)
+            advance(self._weight(measure, candidate))
+        start = time.perf_counter()
+        values = np.full(len(self.parts), np.nan)
+        each = self._weight(self.leader, candidate) * self.share
+        if not len(values) or not math.isfinite(self.found[self.leader.name][-1].value):
+            advance(each * len(values))
+        else:
+            measure, prepared = reused(self.leader, candidate, self.train, self.test)
+            for i, (train, test, seed) in enumerate(self.parts):
+                advance(0, f"{candidate.name}: interval of {measure.name}")
+                values[i] = self.scorer.score(measure, prepared, train, test, seed).value
+                advance(each)
+        self.drawn.append(values)
+        self.interval_seconds += time.perf_counter() - start
 
 
 def split_rows(targets: Targets, test: float | ArrayLike | None, rng: np.random.Generator) -> tuple[Rows, Rows | None]:

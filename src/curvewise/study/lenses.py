@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError, StoreError, UntrustedCodeError
+from curvewise.errors import CurvewiseWarning, InputError, StoreError, UntrustedCodeError, arg
 from curvewise.ranking.load import ONE_GROUP, CheckpointScores
 from curvewise.reading.roles import normal
 from curvewise.store.read import array_of, is_file
