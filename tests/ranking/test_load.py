@@ -12,7 +12,7 @@ import pytest
 
 from curvewise.errors import InputError
 from curvewise.ranking.load import CheckpointScores, load_checkpoint_scores
-from curvewise.store.write import write_run
+from curvewise.store import write_run
 
 NAMES, TASKS = ("a", "b", "c"), ("pets", "cars")
 
@@ -309,7 +309,7 @@ def test_a_percent_sign_in_a_name_is_no_other_name_and_a_named_measure_is_a_colu
 
 
 def test_a_folder_of_runs_is_read(tmp_path):
-    from curvewise.store.write import write_run
+    from curvewise.store import write_run
 
     for i, name in enumerate("abc"):
         row = {"checkpoint": name, "task": "pets", "accuracy": 0.5 + 0.1 * i, "leep": -1.0 + 0.2 * i}

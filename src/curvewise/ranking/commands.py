@@ -20,6 +20,7 @@ from cyclopts.validators import Number
 from curvewise.cli.console import (
     DATA,
     DONE,
+    FAILED,
     NETWORK,
     READING,
     Drawing,
@@ -44,16 +45,15 @@ from curvewise.cli.console import (
     warn_each,
 )
 from curvewise.errors import InputError, list_names, prefix, quietly
-from curvewise.reading.roles import FAILED
 from curvewise.text import format_count, format_number, interval_cell, pvalue_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from curvewise.ranking.judgement import ComparisonRow, JudgementRow, RankingJudgement
-    from curvewise.ranking.load import CheckpointScores
     from curvewise.ranking.measure import CheckpointFeatures, RankingMeasure
     from curvewise.ranking.rank import CheckpointRanking, RankSettings
+    from curvewise.ranking.load import CheckpointScores
 
 
 ranking = App(

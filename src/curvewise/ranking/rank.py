@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import CurvewiseWarning, InputError, Message, arg, prefix
 from curvewise.progress import progress_bar
 from curvewise.ranking.agreement import ranking_agreement
 from curvewise.ranking.load import common_labels, read_features, read_target

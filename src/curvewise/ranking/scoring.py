@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import CurvewiseWarning, InputError, either
 from curvewise.progress import Advance
 from curvewise.ranking import moments, prediction
 from curvewise.ranking.measure import CheckpointFeatures, RankingMeasure, Targets

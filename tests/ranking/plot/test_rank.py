@@ -19,7 +19,7 @@ from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.ranking.plot.rank import LARGE, plot_checkpoint_ranking
 from curvewise.ranking.rank import rank_features
 from curvewise.text import interval_cell
-from curvewise.types.results import Result
+from curvewise.types import Result
 
 HOSTILE = "$x$_<b>\n" + "long " * 30
 
