@@ -104,6 +104,7 @@ def test_mlflow_table_without_mlflow(store, tmp_path, monkeypatch):
         [
             {
                 "run_id": run.info.run_id,
+                "experiment_id": run.info.experiment_id,  # as the frame of mlflow.search_runs has it
                 "status": run.info.status,
                 **{f"params.{k}": v for k, v in run.data.params.items()},
                 **{f"metrics.{k}": v for k, v in run.data.metrics.items()},
@@ -115,6 +116,8 @@ def test_mlflow_table_without_mlflow(store, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "mlflow", None)
     for source in (frame, tmp_path / "runs.csv", str(tmp_path / "runs.csv")):
         check(from_mlflow.load_measurements(source, metric="metrics.val_acc"), MLFLOW_NOTES[:2])
+    with pytest.raises(cw.InputError, match="experiment is a table, which holds no files"):
+        from_mlflow.load_predictions(frame)
     with pytest.raises(MissingDependencyError, match=r"pip install mlflow-skinny.* can be read without"):
         from_mlflow.load_measurements("digits")
 

@@ -16,6 +16,8 @@ import pytest
 
 from curvewise.report.content import Figure, Report, ReportTable, Runs, Section, group_warnings
 from curvewise.report.page import MOST_ROWS, embedded, page_of, svg_of
+from curvewise.report.results import results_report
+from curvewise.response.curve import ResponseCurve
 
 pytest.importorskip("jinja2")
 
@@ -235,3 +237,8 @@ def test_a_section_whose_sentence_is_the_answer_points_to_it() -> None:
     said = Section("Which is better?", ("Because.",), tables=(table,))
     page = page_of(report(sections=(said, Section("What was measured?", tables=(table,)))))
     assert page.count("Answer at the top") == 1
+
+
+def test_a_picture_without_a_caption_has_no_note() -> None:
+    curve = ResponseCurve.from_counts([0, 0.25, 0.5], [99, 95, 80], 100)
+    assert '<p class="note">' not in page_of(results_report(curve))

@@ -265,11 +265,37 @@ def test_a_continuous_hyperparameter_is_warned_of() -> None:
         (([1.0, 2.0], [1.0, 2.0], {}), {"mode": "pgdl"}, "there are 0: add a constant one"),
         (([1.0, 2.0], [1.0, 2.0], {}), {"orientation": 0}, "orientation=0: use 1"),
         (([1.0, 2.0], [1.0, 2.0], {}), {"given": -1}, "given=-1"),
+        (([1.0, 2.0], [1.0, 2.0], {"a": "ab"}), {}, r"hyperparameters\['a'\] is 'ab': give a value for each model"),
+        (([1.0, 2.0], [1.0, 2.0], {"a": 3}), {}, r"hyperparameters\['a'\] is 3"),
     ],
 )
 def test_bad_input_is_named(arguments: tuple, options: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):
         cmi_score(*arguments, **options)
+
+
+@pytest.mark.parametrize("permutations", [-1, 9.5, True])
+def test_permutations_are_a_whole_number(permutations: object) -> None:
+    with pytest.raises(InputError, match=f"permutations={permutations}: give a whole number"):
+        measure_cmi(*corpus(0), permutations=permutations)  # type: ignore[arg-type]
+
+
+def test_hyperparameters_of_any_kind_are_the_same_setting() -> None:
+    measure, gap, settings = corpus(0)
+    wanted = cmi_score(measure, gap, settings)
+    depth = settings["depth"].tolist()
+    mixed = [np.int64(d) if i % 2 else float(d) for i, d in enumerate(depth)]
+    huge = [10**400 if d == depth[0] else d for d in depth]
+    for column in (mixed, huge, list(map(str, depth))):
+        assert cmi_score(measure, gap, settings | {"depth": column}) == wanted
+    pandas = pytest.importorskip("pandas")
+    assert cmi_score(measure, gap, pandas.DataFrame(settings)) == wanted
+
+
+def test_sentences_count_the_sets_that_have_a_value() -> None:
+    with pytest.warns(CurvewiseWarning, match="none is held instead"):
+        found = measure_cmi([1.0, 2.0], [0.1, 0.2], {"a": [1, 2]}, permutations=0)
+    assert found.sentences() == "CMI 1 over 2 models, given nothing."
 
 
 def simulated(rng: np.random.Generator, shared: float) -> tuple:

@@ -77,6 +77,8 @@ def test_frame_has_a_row_for_each_model() -> None:
         ({"orientation": {"pal": 1}}, "orientation names 'pal', which is no measure"),
         ({"orientation": {"gi": 0}}, "orientation is 0 for 'gi': use 1"),
         ({"tasks": ["x"]}, r"tasks has shape \(1,\)"),
+        ({"tasks": ["x", None, "y", "y"]}, "tasks holds a missing name"),
+        ({"tasks": ["x", np.nan, "y", "y"]}, "tasks holds a missing name"),
     ],
 )
 def test_bad_columns_are_named_with_a_remedy(changes: dict, message: str) -> None:

@@ -356,6 +356,8 @@ def test_without_models_that_differ_in_one_axis_it_is_unknown() -> None:
         granulated_kendall(measure, gap, {}, orientation=3)
     with pytest.raises(InputError, match="measure has shape"):
         granulated_kendall(measure[:3], gap, {})
+    with pytest.raises(InputError, match="gap holds 1 value"):
+        granulated_kendall(measure, [np.nan, *gap[1:]], {"a": range(6)})
 
 
 def test_a_measure_that_predicts_the_opposite_is_not_called_the_best() -> None:

@@ -161,8 +161,9 @@ def test_names_that_are_there_twice_are_told_apart_by_their_rows() -> None:
         ({"gap": [0.1] * 9, "x": [1, 2, 3] * 3}, {}, "'x'.*could be hyperparameters or measures"),
         ({"gap": [0.1, 0.2], "gen_gap": [0.1, 0.2]}, {}, "2 columns .* could be the gap.*; or rename one"),
         ({"gap": [0.1, 0.2], "gi": [1, 2]}, {"orientation": {"gi": 5}}, "orientation is 5 for 'gi'"),
+        ({"gap": [0.1, 0.2], "task": ["a", ""], "depth": [1, 2]}, {"measures": []}, "'task'.* names no task in row 2"),
     ],
-    ids=range(11),
+    ids=range(12),
 )
 def test_bad_tables_are_named_with_a_remedy(told: dict, options: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):

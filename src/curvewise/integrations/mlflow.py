@@ -115,6 +115,8 @@ def load_predictions(
     tracking_uri : str, optional
         Where the experiment is; by default where MLflow looks.
     """
+    if not _is_native(experiment):
+        raise InputError("is a table, which holds no files: pass an experiment or runs.", argument="experiment")
     client = import_tracker("mlflow", "mlflow-skinny").MlflowClient(tracking_uri)
     runs = _runs(experiment, tracking_uri)
     parent = artifact.rpartition("/")[0] or None
@@ -132,6 +134,8 @@ def _is_native(source: Any) -> bool:
     """Return whether MLflow is needed: an experiment by name or object, or runs, and no table."""
     if isinstance(source, str):
         return not is_table_path(source)
+    if hasattr(source, "columns"):  # a frame has a method info, and that of mlflow.search_runs a column experiment_id
+        return False
     first = source[0] if isinstance(source, list | tuple) and source else source
     is_run = hasattr(first, "info") and hasattr(first, "data")
     return is_run or hasattr(first, "experiment_id") or (first is not source and isinstance(first, str))

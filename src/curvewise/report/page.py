@@ -298,10 +298,10 @@ def svg_of(figure: Figure, prefix: str = "", note: list[str] | None = None) -> s
 def prose(lines: Sequence[str]) -> str:
     """Join the lines of a caption into sentences.
 
-    >>> prose(["Shaded: 95% interval", "12 runs."])
+    >>> prose(["Shaded: 95% interval", "", "12 runs."])
     'Shaded: 95% interval. 12 runs.'
     """
-    return " ".join(line if line.endswith((".", "?", "!", "…")) else f"{line}." for line in lines)
+    return " ".join(line if line.endswith((".", "?", "!", "…")) else f"{line}." for line in lines if line)
 
 
 def follow_theme(svg: str) -> str:

@@ -103,7 +103,7 @@ def cmi_score(
     >>> cmi_score(gap, gap, {"depth": depth, "width": width}, orientation=-1)
     -1.0
     """
-    values, gaps, columns = _check(measure, gap, hyperparameters, mode, orientation)
+    values, gaps, columns = check_corpus(measure, gap, hyperparameters, mode, orientation)
     # As a matrix of one measure: all computations take many measures at once.
     oriented = values[None] * (orientation or 1)
     if mode == "pgdl":
@@ -178,9 +178,10 @@ class ConditionalInformation(Result):
     def sentences(self) -> str:
         """Describe the result in a few sentences."""
         text = f"CMI {self.value} over {self.models} models"
-        if self.sets and not np.isnan(self.values).all():
+        if known := len(self.sets) - len(self.skipped):
             least = self.sets[int(np.nanargmin(self.values))]
-            text += f", the smallest of {len(self.sets)} sets, given {' and '.join(least) or '-'}"
+            smallest = f", the smallest of {known} sets" if known > 1 else ""
+            text += f"{smallest}, given {' and '.join(least) or 'nothing'}"
         if not math.isnan(self.pvalue):
             text += (
                 f". With the gap dealt anew beyond the {self.null} of the hyperparameters it is "
@@ -230,7 +231,7 @@ def measure_cmi(
     >>> print(found.value)
     0.26 [-0.11, 0.63]
     """
-    values, gaps, columns = _check(measure, gap, hyperparameters, mode, orientation)
+    values, gaps, columns = check_corpus(measure, gap, hyperparameters, mode, orientation)
     check_level(level)
     oriented = values[None] * (orientation or 1)
     if mode == "pgdl":
@@ -257,9 +258,10 @@ def measure_cmi(
     )
 
 
-def _check(
+def check_corpus(
     measure: ArrayLike, gap: ArrayLike, hyperparameters: Mapping[str, Any], mode: str, orientation: int | None
 ) -> tuple[FloatArray, FloatArray, dict[str, NDArray[Any]]]:
+    """Return measure, gap and hyperparameters as arrays, or raise an error that says what is wrong."""
     if mode not in MODES:
         raise InputError(f"use one of {', '.join(map(repr, MODES))}.", argument="mode", value=mode)
     if orientation not in (None, 1, -1) or isinstance(orientation, bool):
@@ -658,6 +660,8 @@ def shuffled_gaps(
     effects : str
         The effects that stay.
     """
+    if not isinstance(draws, int | np.integer) or isinstance(draws, bool) or draws < 0:
+        raise InputError("give a whole number of at least 0.", argument="permutations", value=draws)
     scores: FloatArray = ndtri((average_ranks(gap) - 0.5) / len(gap))
     for interactions in (True, False):
         each = [np.eye(int(c.max(initial=0)) + 1)[c][:, 1:] for c in codes.values()]

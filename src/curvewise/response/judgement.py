@@ -17,6 +17,7 @@ from curvewise.response.cmi import (
     Codes,
     ConditioningSets,
     InformationScores,
+    check_corpus,
     clipped_interval,
     jackknife_error,
     lowest_pgdl,
@@ -26,9 +27,9 @@ from curvewise.response.cmi import (
     upper_tail,
     value_codes,
 )
-from curvewise.response.load import KNOWN_ORIENTATION, ModelCorpus, as_columns
+from curvewise.response.load import KNOWN_ORIENTATION, ModelCorpus
 from curvewise.stats.correlation import average_ranks, kendall, pearson, spearman
-from curvewise.text import format_interval, format_pvalue, format_table, mark_best
+from curvewise.text import format_count, format_interval, format_pvalue, format_table, mark_best
 from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level
 
 # The name of this row in table 1 of Schiff et al. 2021.
@@ -316,8 +317,7 @@ class MeasureJudgement(Result):
         rows = [self.row(name) for name in self.measures]
         known = [r for r in rows if not math.isnan(r.cmi.estimate)]
         tasks = f" of {len(self.tasks)} tasks" if len(self.tasks) > 1 else ""
-        one = "" if len(rows) == 1 else "s"
-        text = f"{len(rows)} measure{one} judged on {self.models} models{tasks}."
+        text = f"{format_count(len(rows), 'measure')} judged on {format_count(self.models, 'model')}{tasks}."
         if not known:
             return text + " None has a score."
         best = max(known, key=lambda r: r.cmi.estimate)
@@ -466,12 +466,7 @@ def granulated_kendall(
     >>> granulated_kendall([1, 2, 3, 4], [1, 2, 3, 4], {"a": [0, 0, 1, 1], "b": [0, 1, 0, 1]})
     1.0
     """
-    values, gaps = as_floats(measure, "measure"), as_floats(gap, "gap")
-    if values.ndim != 1 or values.shape != gaps.shape:
-        raise InputError(f"measure has shape {values.shape} and gap {gaps.shape}: one of each.")
-    if orientation not in (1, -1):
-        raise InputError("use 1 or -1.", argument="orientation", value=orientation)
-    columns = as_columns(hyperparameters, len(values))
+    values, gaps, columns = check_corpus(measure, gap, hyperparameters, "corrected", orientation)
     codes = {name: value_codes(column) for name, column in columns.items()}
     return float(_granulated(values[None] * orientation, gaps, codes)[0])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -34,6 +34,7 @@ from curvewise.reading.table import (
     Column,
     Table,
     as_path,
+    full_names,
     is_measured,
     is_missing,
     json_table,
@@ -336,7 +337,7 @@ def _from_table(
         gap=gap,
         measures=values,
         orientation=orientation or {},
-        tasks=np.array(names_in(table, task), dtype=np.str_) if task else None,
+        tasks=np.array(full_names(table, task, "task"), dtype=np.str_) if task else None,
         train_accuracy=train,
         notes=tuple(notes),
     )
@@ -487,7 +488,10 @@ class ModelCorpus(RowTable):
         put(self, "hyperparameters", as_columns(self.hyperparameters, len(self)))
         put(self, "orientation", _orientation(self.orientation, self.measures))
         if self.tasks is not None:
-            put(self, "tasks", as_column(np.asarray(self.tasks, dtype=np.str_), "tasks", len(self), "models"))
+            tasks = as_column(np.asarray(self.tasks, dtype=object), "tasks", len(self), "models")
+            if any(is_missing(task) for task in tasks):
+                raise InputError("holds a missing name: name the task of each model.", argument="tasks")
+            put(self, "tasks", tasks.astype(np.str_))
         if self.train_accuracy is not None:
             share = _fractions(self.train_accuracy, "train_accuracy", 0.0, len(self))
             put(self, "train_accuracy", share)
@@ -582,10 +586,15 @@ def _measures(measures: Mapping[str, ArrayLike], count: int) -> dict[str, FloatA
 
 
 def as_columns(hyperparameters: Mapping[str, Any], count: int) -> dict[str, NDArray[Any]]:
-    """Check that each hyperparameter has a value for each of ``count`` models."""
+    """Check that each hyperparameter, in a dict or a frame, has a value for each of ``count`` models."""
+    if hasattr(hyperparameters, "columns"):
+        hyperparameters = {k: hyperparameters[k] for k in hyperparameters.columns}
     if not isinstance(hyperparameters, Mapping):
         problem = f"is a {type(hyperparameters).__name__}: give a dict of columns, such as "
         raise InputError(problem + "{'depth': [2, 2, 4], 'rate': [0.1, 0.01, 0.1]}.", argument="hyperparameters")
+    for name, column in hyperparameters.items():
+        if isinstance(column, str) or not isinstance(column, Iterable):
+            raise InputError(f"hyperparameters[{name!r}] is {brief(column)}: give a value for each model.")
     arrays = {str(k): v if isinstance(v, np.ndarray) else mixed_array(v) for k, v in hyperparameters.items()}
     return {k: as_column(column, f"hyperparameters[{k!r}]", count, "models") for k, column in arrays.items()}
 

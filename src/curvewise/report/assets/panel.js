@@ -36,7 +36,7 @@ class Panel {
     const set = (n, writeRange, writeField) => {
       this.markN = Math.min(Math.max(steps ? Math.round(n) : n, low), high);
       if (writeRange) range.value = String(Math.round(placeOf(this.markN)));
-      if (writeField) field.value = String(this.markN);
+      if (writeField) field.value = String(Number(this.markN.toPrecision(12))); // 0.3, not 0.30000000000000004
       range.setAttribute("aria-valuetext", `${word} = ${byFactor ? about(this.markN) : number(this.markN)}`);
       this.chart.marks();
       this.readN();
