@@ -183,6 +183,8 @@ def format_pvalue(p: float, smallest: float = 0.0) -> str:
     >>> format_pvalue(9.1e-7), format_pvalue(0.034), format_pvalue(0.0), format_pvalue(0.01, 0.01)
     ('p < 0.001', 'p = 0.034', 'p < 0.001', 'p < 0.01')
     """
+    if math.isnan(p):
+        return "p unknown"
     if p < SMALL_PVALUE or is_smallest(p, smallest):
         return f"p < {max(smallest, SMALL_PVALUE):.1g}"
     return f"p = {p:.2g}"

@@ -310,3 +310,10 @@ def test_questions_with_a_single_sample_do_not_pass_for_a_difference_between_que
     found = cw.compare_evals(evals(*scores), "new", "old")
     assert found.question_variance == pytest.approx(np.var(chance[0] - chance[1]), abs=0.015)
     assert found.sampling_share > 0.9
+
+
+def test_differences_that_do_not_vary_leave_the_p_value_of_unbounded_scores_unknown():
+    scores = np.array([[1.0, 2, 5], [2, 3, 6]])
+    with pytest.warns(CurvewiseWarning, match="3 questions only"):
+        c = cw.compare_evals(Evals(scores, ("a", "b"), list("xyz"), range=(-np.inf, np.inf)), "a", "b")
+    assert (c.verdict, "p unknown" in c.summary(), "nan" in c.summary()) == ("undecided", True, False)

@@ -97,3 +97,8 @@ def test_a_row_for_each_sample():
     assert table["question"].tolist() == ["q1", "q2", "q2", "q3", "q3"]
     assert table["task"].tolist() == ["x", "y", "y", "y", "y"]
     assert table["score"].tolist() == [1, 0, 1, 1, 1]
+
+
+def test_letters_are_no_scores():
+    with pytest.raises(InputError, match="scores must hold numbers"):
+        Evals([["C", "I"]], ("a",), ["x", "y"])

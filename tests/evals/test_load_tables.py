@@ -281,3 +281,12 @@ def test_a_dict_of_tables_names_the_model_of_each(tmp_path) -> None:
         cw.load_evals({"new": new, "old": pandas.concat([old, new.assign(model="x")])})
     with pytest.raises(InputError, match="No column of the table of 'new' is known as the question"):
         cw.load_evals({"new": new.drop(columns="question"), "old": old})
+
+
+@pytest.mark.parametrize(
+    ("dtype", "marks"), [("boolean", [True, None, False, True]), ("string", ["C", None, "I", "C"])]
+)
+def test_a_missing_value_of_pandas_is_an_empty_cell(dtype, marks):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"model": list("aabb"), "question": ["x", "y"] * 2, "score": pandas.array(marks, dtype)})
+    assert cw.load_evals(frame, missing="wrong").scores[:, :, 0].tolist() == [[1, 0], [0, 1]]

@@ -252,3 +252,8 @@ def test_errors_are_not_counted_as_right_answers():
         cw.score_evals(e)
     with pytest.raises(InputError, match="a low score is better"):
         cw.score_evals(e, "pass@2")
+
+
+def test_one_number_of_samples_is_enough_for_passes():
+    marks = np.random.default_rng(0).integers(0, 2, (1, 30, 4))
+    assert cw.evals.measure_passes(Evals(marks, ("a",), np.arange(30)), k=2).k == (2,)

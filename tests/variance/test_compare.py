@@ -959,3 +959,23 @@ def test_the_smallest_possible_pvalue_is_named() -> None:
     assert "on new data (p < 0.001)" in c.sentences()
     assert "(p = 0.0079, the smallest possible with 5 + 5 runs)" in c.sentences()
     assert "smallest possible" not in compare_runs(a, a[::-1], kind="errors").sentences()
+
+
+@pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
+@pytest.mark.parametrize("paired", [False, True])
+def test_scores_that_differ_by_rounding_only_do_not_vary(paired):
+    # The mean of three times 0.1 is not 0.1, and 0.3 - 0.1 is not 0.4 - 0.2: the interval had no width.
+    a, b = ([0.1, 0.2, 0.3], [0.3, 0.4, 0.5]) if paired else ([0.1] * 3, [0.2] * 3)
+    c = compare_runs(a, b, unit="loss", paired=paired)
+    assert c.verdict == "undecided"
+    assert np.isnan(c.test_set_difference.low)
+    assert "the error does not vary between runs" in " ".join(c.warnings)
+
+
+def test_trainings_are_named_by_anything_that_tells_them_apart():
+    a, b = np.random.default_rng(3).random((2, 6, 40)) < 0.3
+    assert compare_runs(a, b, kind="errors", names=(1, 2)).a == "1"
+    with pytest.raises(InputError, match="must be two names"):
+        compare_runs(a, b, kind="errors", names=("new",))
+    with pytest.raises(InputError, match="names has 'x' twice"):
+        cw.compare_variances(a, b, kind="errors", names=("x", "x"))

@@ -785,3 +785,10 @@ def test_a_kind_that_was_assumed_is_said():
     assert "1 was read" not in told.summary()
     scores = decompose_variance(np.random.default_rng(44).random((9, 40)) * 10, kind="scores")
     assert "the mean score is 4.87 [4.52, 5.21]" in scores.summary()
+
+
+@pytest.mark.parametrize("resamples", [0, -1, 1, 99.5])
+def test_a_bootstrap_needs_some_resamples(resamples):
+    errors = np.random.default_rng(0).random((40, 30)) < 0.3
+    with pytest.raises(InputError, match="must be a whole number, 50 or more"):
+        decompose_variance(errors, kind="errors", axes=("runs", "examples"), interval="bootstrap", resamples=resamples)

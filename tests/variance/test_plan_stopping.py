@@ -221,3 +221,14 @@ def test_names_must_differ():
     plan = plan_stopping([5, 10], draws=2000)
     with pytest.raises(InputError, match="names has 'a' twice"):
         check_stopping([0.1] * 5, [0.2] * 5, plan, names=("a", "a"), higher_is_better=False)
+
+
+@pytest.mark.parametrize("looks", [[2], [5]])
+def test_a_single_look_stops_at_the_usual_level(looks):
+    # Of Welch's tests of few runs fewer than 5% reject at 0.05: the quantile of the simulated p-values was 1, and every
+    # comparison stopped for a difference.
+    plan = plan_stopping(looks, draws=5000)
+    assert plan.nominal_level == pytest.approx(0.05)
+    a, b = [0.1, 0.5, 0.2, 0.4, 0.3], [0.2, 0.3, 0.3, 0.2, 0.4]
+    check = check_stopping(a[: looks[0]], b[: looks[0]], plan, higher_is_better=False)
+    assert check.decision == "stop: undecided"

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from curvewise.errors import InputError, arg, list_names
 from curvewise.text import format_count
 from curvewise.types.predictions import Predictions
-from curvewise.types.results import FloatArray, data_frame
+from curvewise.types.results import FloatArray, as_floats, data_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,7 +70,7 @@ class Evals:
     warnings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        scores = np.asarray(self.scores, dtype=np.float64)
+        scores = as_floats(self.scores, "scores")
         if scores.ndim == 2:
             scores = scores[:, :, None]
         if scores.ndim != 3 or 0 in scores.shape:

@@ -29,8 +29,9 @@ def correct_judge(judge: Evals, human: Evals, *, weight: float | None = None, le
 
     The judge has scored all questions, humans a random part of them. The score is λ times the judge's mean over the
     questions without labels, plus the mean over those with labels of the human score less λ times the judge's
-    (Angelopoulos et al. 2023, PPI++). It is unbiased however wrong the judge is, and the more precise than the labels
-    alone the better the judge agrees with them.
+    (Angelopoulos et al. 2023, PPI++). With a given weight it is unbiased however wrong the judge is; an estimated one
+    adds a bias that falls like one over the number of labels. The better the judge agrees with the labels, the more
+    precise it is than the labels alone.
 
     Parameters
     ----------

@@ -707,6 +707,8 @@ def check_looks(
     ----------
     e : Evals
         Questions so far, in the (random) order in which they were asked: a number at which the plan looks.
+        :func:`load_evals` sorts questions by their ids: number them as they are asked, or put them in that order with
+        ``e.select(questions=places)``.
     a, b : str
         The two models.
     plan : LookPlan

@@ -337,7 +337,7 @@ class ModelScores(Result):
 def measure_passes(
     e: Evals | Any,
     kind: str = "pass^",
-    k: Sequence[int] | None = None,
+    k: int | Sequence[int] | None = None,
     *,
     average: str | Mapping[str, float] = "questions",
     level: float = 0.95,
@@ -350,7 +350,7 @@ def measure_passes(
         0/1 scores of models on questions, with several samples of each.
     kind : {"pass^", "pass@"}
         The chance that all k samples of a question are right, or that at least one of them is.
-    k : sequence of int, optional
+    k : int or sequence of int, optional
         Numbers of samples; by default every one from 1 to the fewest samples that a question has.
     average, level
         As in :func:`score_evals`.
@@ -369,7 +369,7 @@ def measure_passes(
         for m in range(len(e.models))
         for slots in e.seed_slots(m)
     )
-    wanted = list(range(1, fewest + 1)) if k is None else sorted(set(k))
+    wanted = list(range(1, fewest + 1)) if k is None else sorted(set(np.ravel(k).tolist()))
     if not wanted:
         raise InputError("is empty: give one or more numbers of samples.", argument="k")
     with quietly():

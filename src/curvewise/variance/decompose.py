@@ -60,6 +60,8 @@ MEASURED = 10
 UNEVEN = 1.0
 """Part of the examples in the variance of an estimate, over that of normal runs, from which the F interval
 is not taken."""
+FEWEST_RESAMPLES = 50
+"""With fewer resamples the bootstrap has no limits to speak of."""
 ROWS = 16
 """Runs held as floats at once."""
 THINNED = 1000
@@ -125,6 +127,9 @@ def decompose_variance(
     if interval not in INTERVALS:
         raise InputError(f"is not known: use one of {', '.join(INTERVALS)}.", argument="interval", value=interval)
     check_level(level)
+    if resamples is not None and not (resamples == int(resamples) and resamples >= FEWEST_RESAMPLES):
+        problem = f"must be a whole number, {FEWEST_RESAMPLES} or more."
+        raise InputError(problem, argument="resamples", value=resamples)
     totals = replace(measure_totals(given), assumed=given.assumed and given.kind == "errors")
     split, tails, influence = split_variance(totals), judge_tails(totals.run), measure_influence(given)
     method = interval if interval != "auto" else tails.method

@@ -27,6 +27,9 @@ from curvewise.variance.anova import (
     split_variance,
 )
 
+ROUNDING = 1e-12
+"""Scores that differ by less than this part of the largest are equal but for rounding."""
+
 
 def predictions_difference(
     a: Predictions,
@@ -296,12 +299,12 @@ def score_difference(a: FloatArray, b: FloatArray, paired: bool) -> Difference:
     if paired:
         if len(a) != len(b):
             raise InputError(f"a has {len(a)} runs and b has {len(b)}.", argument="paired", value=True)
-        gaps = a - b
-        value = float(gaps.mean())
-        parts = [(float(gaps.var(ddof=1)) / len(gaps), len(gaps) - 1)]
+        value, samples = float((a - b).mean()), [a - b]
     else:
-        value = float(a.mean() - b.mean())
-        parts = [(float(x.var(ddof=1)) / len(x), len(x) - 1) for x in (a, b)]
+        value, samples = float(a.mean() - b.mean()), [a, b]
+    # Values that differ by rounding only do not vary: 0.3 − 0.1 and 0.4 − 0.2 are no two different differences.
+    rounding = ROUNDING * max(float(np.abs(x).max()) for x in (a, b))
+    parts = [(float(x.var(ddof=1)) / len(x) if np.ptp(x) > rounding else 0.0, len(x) - 1) for x in samples]
     unknown = SampledMean(value, math.nan)
     by = "place" if paired else ""
     return Difference(_between_runs(value, parts), unknown, a, b, paired_by=by, method="scores")
@@ -325,7 +328,9 @@ def read_pair(
     a: Any, b: Any, labels: ArrayLike | PathLike[str] | None, names: tuple[str, str], reading: RunFormat
 ) -> tuple[Any, Any, str, tuple[str, str]]:
     """Read two trainings: one error per run of each, or the predictions of each; with their unit and names."""
-    first, second = distinct_names(names, "names")
+    if len(names) != 2:
+        raise InputError("must be two names, of a and of b.", argument="names", value=names)
+    first, second = distinct_names(list(map(str, names)), "names")
     scores = read_scores({"a": a, "b": b}, reading, labels)
     if scores is not None:
         (one, two), unit = scores

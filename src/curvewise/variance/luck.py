@@ -87,8 +87,8 @@ def measure_seed_luck(
     check_level(level)
     if not 0 < top < 1:
         raise InputError("must be a share of the runs between 0 and 1, such as 0.25.", argument="top", value=top)
-    if splits < 0:
-        raise InputError("must be 0 or more.", argument="splits", value=splits)
+    if splits < 0 or splits != int(splits):
+        raise InputError("must be a whole number, 0 or more.", argument="splits", value=splits)
     given = read_predictions(first, labels, argument="first", directed=True, **reading)
     if given.runs < FEWEST_RUNS:
         raise InputError(f"holds {given.runs} run(s): a correlation needs at least {FEWEST_RUNS}.", argument="first")

@@ -17,7 +17,7 @@ from curvewise.errors import InputError, prefix, quietly, warn_all
 from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_number, format_pvalue, format_value
 from curvewise.types.predictions import Predictions, asked_of
-from curvewise.types.results import FloatArray, Interval, Result, check_level, interval_columns
+from curvewise.types.results import FloatArray, Interval, Result, check_level, distinct_names, interval_columns
 from curvewise.variance.anova import (
     FEWEST,
     QUANTITIES,
@@ -42,6 +42,9 @@ from curvewise.variance.difference import share_groups, unpaired_difference
 
 DRAWS = 20_000
 """Draws for the interval of a ratio of distribution-wise standard deviations."""
+
+FEWEST_DRAWS = 100
+"""With fewer draws the limits of a 95% interval are the extremes."""
 
 
 def compare_variances(
@@ -85,6 +88,10 @@ def compare_variances(
     ('loud varies more', 2.1)
     """
     check_level(level)
+    if len(names) != 2:
+        raise InputError("must be two names, of a and of b.", argument="names", value=names)
+    first, second = distinct_names(list(map(str, names)), "names")
+    names = (first, second)
     one, two = (measure_split(given, labels, name, reading) for given, name in ((a, "a"), (b, "b")))
     unit = one[0].unit
     if unit != two[0].unit:
@@ -304,6 +311,8 @@ def variance_ratio(
     >>> round(r.test_set.estimate, 2), r.test_set.low > 1, r.distribution_pvalue < 0.01
     (2.4, True, True)
     """
+    if not (draws == int(draws) and draws >= FEWEST_DRAWS):
+        raise InputError(f"must be a whole number, {FEWEST_DRAWS} or more.", argument="draws", value=draws)
     tails = _PooledTails() if run_errors is None else _PooledTails.of(*run_errors)
     test_set = _test_set_ratio(a, b, tails, level)
     # The kurtosis is pooled at the compatible ratio nearest to 1, the one that the test of equality speaks of.

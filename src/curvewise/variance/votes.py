@@ -213,7 +213,7 @@ def measure_ensemble(
     if method == "auto":
         method = "average" if given.kind == "probabilities" else "vote"
     runs = given.runs
-    wanted = [2**i for i in range(1, max(1, runs).bit_length())] if sizes is None else list(sizes)
+    wanted = [2**i for i in range(1, max(1, runs).bit_length())] if sizes is None else np.ravel(sizes).tolist()
     if sizes is not None and any(not 1 <= s <= runs or s != int(s) for s in wanted):
         raise InputError(f"must be whole numbers from 1 to the {runs:,} runs.", argument="sizes", value=sizes)
     if draws < 1:

@@ -198,7 +198,7 @@ def _is_metric(name: str, cells: Column) -> bool:
 
 def read_table_scores(table: Table, options: LogOptions) -> list[Block]:
     """Read a table that is in memory."""
-    plain = {name: _plain_lists(cells) for name, cells in table.columns.items()}
+    plain = {name: _plain_cells(cells) for name, cells in table.columns.items()}
     commas = [name for name, cells in plain.items() if table.decimal_commas and _has_commas(cells)]
     graded = plain | {name: numbers(table, name) for name in commas}
     roles = find_eval_roles(graded, table.source, options)
@@ -208,11 +208,17 @@ def read_table_scores(table: Table, options: LogOptions) -> list[Block]:
     return _build(_Building(table.source, label, roles, options, table.notes), [columns])
 
 
-def _plain_lists(cells: Column) -> Column:
-    """Make lists of cells that hold tuples or arrays, as frames read from Parquet do."""
-    if isinstance(cells, np.ndarray) or not {tuple, np.ndarray} & set(map(type, cells)):
+def _plain_cells(cells: Column) -> Column:
+    """Make lists of tuples and arrays, which frames read from Parquet hold, and None of the missing value of pandas."""
+    if isinstance(cells, np.ndarray):
         return cells
-    return [np.asarray(cell).tolist() if isinstance(cell, tuple | np.ndarray) else cell for cell in cells]
+
+    def plain(cell: Any) -> Any:
+        if isinstance(cell, tuple | np.ndarray):
+            return np.asarray(cell).tolist()
+        return None if not np.isscalar(cell) and is_missing(cell) else cell
+
+    return list(map(plain, cells))
 
 
 def _has_commas(cells: Column) -> bool:
