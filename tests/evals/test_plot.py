@@ -9,10 +9,9 @@ from matplotlib import pyplot as plt
 import curvewise as cw
 import curvewise.evals
 from curvewise.drawing.picture import picture_of
-from curvewise.evals.plot.canvas import model_names
-from curvewise.evals.plot.compare import CELL, COUNT, DIFFERENCE, QUESTION
-from curvewise.evals.plot.plan import FRONTIER, PATH, POINT
-from curvewise.evals.plot.scores import CURVE, SCORE, TIE, VALUE
+from curvewise.drawing.plans import PATH
+from curvewise.drawing.rows import CELL, DIFFERENCE
+from curvewise.evals.plot import COUNT, CURVE, FRONTIER, POINT, QUESTION, SCORE, TIE, VALUE, model_names
 
 HOSTILE = ("$x^2$", "a\nb", "_hidden", "模型", "x" * 300)
 

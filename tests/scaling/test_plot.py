@@ -9,19 +9,25 @@ from matplotlib import pyplot as plt
 import curvewise as cw
 from curvewise.drawing.picture import picture_of
 from curvewise.scaling import ScalingRuns
-from curvewise.scaling.plot.axes import graded, log_axis, write_count, write_flops
-from curvewise.scaling.plot.compare import BEST, CROSSING, PREDICTED, RATIO
-from curvewise.scaling.plot.law import (
+from curvewise.scaling.plot import (
+    BEST,
     BUDGET,
     CONTOUR,
+    CROSSING,
     HELD_OUT,
     MINIMUM,
     PARABOLA,
     PATH,
     PLANNED,
+    PREDICTED,
+    RATIO,
     RESIDUAL,
     RUN,
     WINDOW,
+    graded,
+    log_axis,
+    write_count,
+    write_flops,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::curvewise.CurvewiseWarning")

@@ -14,7 +14,7 @@ from matplotlib.colors import Normalize
 
 from curvewise.errors import InputError
 from curvewise.transfer.images import PredictedImages, compare_images
-from curvewise.transfer.plot.images import IMAGE, plot_predictions
+from curvewise.transfer.plot.tasks import IMAGE, plot_predictions
 
 RNG = np.random.default_rng(0)
 TARGETS = RNG.normal(size=(4, 1, 6, 8))

@@ -1,4 +1,4 @@
-"""Axes: limits, rows, ticks, the room there is, and scales of training sizes."""
+"""Axes: limits, ticks, the room there is, and scales of training sizes."""
 
 from __future__ import annotations
 
@@ -54,23 +54,6 @@ def view(
     return float(max(left - pad, floor)), float(right + pad)
 
 
-def rows_of(ax: Axes, names: Sequence[str], room: bool = False) -> None:
-    """Names of rows at the left of a forest plot, the first on top; room for a legend below."""
-    ax.set_yticks(np.arange(len(names)), labels=list(names))
-    ax.set_ylim(len(names) - 0.4 + (0.18 * len(names) if room else 0.0), -0.6)
-    ax.tick_params(axis="y", length=0)
-    ax.grid(axis="x", alpha=0.25, linewidth=0.6)
-    if is_narrow(ax):
-        ax.tick_params(axis="y", labelsize=8.0)
-
-
-def rows_that_fit(ax: Axes) -> int:
-    """Rows of small type that these Axes have room for."""
-    figure = ax.get_figure(root=True)
-    height = 4.8 if figure is None else float(figure.get_size_inches()[1])
-    return max(3, int(ax.get_position().height * height / 0.15))
-
-
 def raise_top(ax: Axes, rows: int) -> None:
     """Leave room for a legend of so many rows above the data."""
     low, high = ax.get_ylim()
@@ -114,6 +97,14 @@ def thinned(ax: Axes, ticks: Sequence[float]) -> list[float]:
         if all(abs(places[i] - places[k]) * inch >= _room(ticks[i]) for k in kept):
             kept.append(i)
     return sorted(float(ticks[i]) for i in kept)
+
+
+def value_axis(ax: Axes, values: Sequence[float]) -> None:
+    """Ticks at the values of a hyperparameter or of counts, on a log scale where they span a decade or more."""
+    if spans_decades(values):
+        log_sizes(ax, values)
+    else:
+        ax.set_xticks(thinned(ax, values))
 
 
 def short_number(x: float) -> str:

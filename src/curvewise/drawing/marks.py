@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.legend import Legend
+from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.text import Annotation
 from matplotlib.ticker import AutoLocator, MaxNLocator
@@ -189,3 +190,32 @@ def bars(
             x, y = (edges, at[cut]) if horizontal else (at[cut], edges)
             style: dict[str, Any] = {"linestyle": "none", "marker": marker, "markersize": 5.0, "color": shade}
             ax.plot(x, y, clip_on=False, gid=CUT, label="_cut", **style)
+
+
+def draw_estimates(
+    ax: Axes,
+    place: ArrayLike,
+    ends: Sequence[ArrayLike],
+    shades: str | Sequence[str],
+    *,
+    limits: tuple[float, float],
+    gid: str,
+    horizontal: bool = True,
+    marker: str = "o",
+    size: float = 5.5,
+    width: float = 1.5,
+) -> None:
+    """Draw dots with their interval bars: estimate, low and high of each place, in one colour or one for each."""
+    at, estimate, low, high = (np.asarray(values, dtype=np.float64) for values in (place, *ends))
+    every = [shades] * len(at) if isinstance(shades, str) else list(shades)
+    for shade in dict.fromkeys(every):
+        part = np.flatnonzero([s == shade for s in every])
+        bars(ax, at[part], low[part], high[part], shade, limits=limits, horizontal=horizontal, width=width)
+        if np.isfinite(estimate[part]).any():
+            x, y = (estimate[part], at[part]) if horizontal else (at[part], estimate[part])
+            ax.plot(x, y, marker, color=shade, ms=size, gid=gid, label="_estimate", zorder=3.0)
+
+
+def key_dot(shade: str, marker: str = "o", size: float = 5.0, line: Any = "none", **options: Any) -> Line2D:
+    """Make a dot for a legend, on a line if one is given."""
+    return Line2D([], [], color=shade, marker=marker, ms=size, ls=line, **options)

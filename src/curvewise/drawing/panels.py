@@ -10,9 +10,9 @@ import numpy as np
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 
-from curvewise.drawing.labels import clean, wrap_lines
+from curvewise.drawing.labels import clean, safe_text, wrap_lines
 from curvewise.drawing.marks import digits
-from curvewise.drawing.style import CAPTION, unsaid, word_shade
+from curvewise.drawing.style import CAPTION, OWN, unsaid, word_shade
 from curvewise.text import format_interval
 from curvewise.types.results import FloatArray, Interval
 
@@ -103,18 +103,46 @@ def figure_size(ax: Axes) -> tuple[float, float]:
     return float(width), float(height)
 
 
-def new_panels(count: int, columns: int, width: float, height: float, **options: Any) -> list[Axes]:
-    """Axes of a new pyplot figure side by side, each of this size in inches; the rest is blank."""
+def new_panels(count: int, columns: int, width: float, height: float | Sequence[float], **options: Any) -> list[Axes]:
+    """Axes of a new pyplot figure side by side, each of this size in inches; the rest is blank.
+
+    ``height`` may be one for each row of panels.
+    """
     import matplotlib.pyplot as plt
 
     rows = math.ceil(count / columns)
+    heights = [height] * rows if isinstance(height, int | float) else list(height)
     figure, grid = plt.subplots(
-        rows, columns, figsize=(width * columns, height * rows), layout="constrained", squeeze=False, **options
+        rows,
+        columns,
+        figsize=(width * columns, sum(heights)),
+        layout="constrained",
+        squeeze=False,
+        height_ratios=heights,
+        **options,
     )
     axes = list(grid.ravel())
     for ax in axes[count:]:
         figure.delaxes(ax)
+    for ax in axes[:count]:
+        ax.set_gid(OWN)
     return axes[:count]
+
+
+def legend_above(ax: Axes, key: Sequence[tuple[Any, str]], title: str | None = None) -> None:
+    """One legend over all panels of a figure of ours, in as many columns as fit."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    if not key:
+        return
+    handles, texts = zip(*key, strict=True)
+    room = float(figure.get_size_inches()[0]) / (0.075 * max(map(len, texts)) + 0.55)
+    # A label with a leading underscore would be left out, hence numbers first and texts after.
+    numbers, columns = [str(i) for i in range(len(key))], max(1, min(len(key), int(room)))
+    look: dict[str, Any] = {"loc": "outside upper left", "alignment": "left", "frameon": False, "fontsize": 8.5}
+    box = figure.legend(list(handles), numbers, ncols=columns, handlelength=1.2, title=title, **look)
+    for artist, text in zip(box.get_texts(), texts, strict=True):
+        artist.set_text(safe_text(text, 30))
 
 
 def write_below(ax: Axes, lines: Iterable[str]) -> None:

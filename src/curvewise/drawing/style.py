@@ -96,6 +96,13 @@ def new_axes(width: float = 7.0, height: float = 4.4) -> Axes:
     return ax
 
 
+@contextmanager
+def canvas(ax: Axes | None, height: float = 4.4, width: float = 7.0) -> Iterator[tuple[Axes, bool]]:
+    """Draw in our style on the Axes given, or on those of a new figure; the second value is True for a new one."""
+    with style():
+        yield ax or new_axes(width, height), ax is None
+
+
 _PLACES: ContextVar[dict[str, int] | None] = ContextVar("curvewise-places", default=None)
 
 

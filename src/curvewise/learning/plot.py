@@ -19,15 +19,17 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from numpy.typing import ArrayLike
 from scipy.special import chdtri
 
-from curvewise.drawing.axes import SizeAxis, finish_values, rows_of, tick_log_values, view
+from curvewise.drawing.axes import SizeAxis, finish_values, tick_log_values
 from curvewise.drawing.labels import safe_names, safe_text
-from curvewise.drawing.marks import bars, finish, mark_value, note, warned
+from curvewise.drawing.marks import draw_estimates, finish, key_dot, mark_value, note, warned
 from curvewise.drawing.panels import END, end_places, name_ends
+from curvewise.drawing.rows import draw_rows
 from curvewise.drawing.style import (
     INK,
     NEUTRAL,
     OWN,
     as_percent,
+    canvas,
     colour,
     colours_of,
     dashes,
@@ -289,11 +291,9 @@ def plot_comparison(result: CurveComparison, ax: Axes | None = None, *, x: str =
     """
     curves = result._curves
     axis = SizeAxis(x)
-    with style():
-        found = warnings_of(curves)
-        warned = warning_lines(curves, found, {})
-        own = ax is None
-        ax = ax or new_axes(7.4, 4.9 + 0.28 * len(warned))
+    found = warnings_of(curves)
+    warned = warning_lines(curves, found, {})
+    with canvas(ax, 4.9 + 0.28 * len(warned), 7.4) as (ax, own):
         picture = _comparison_range(ax, axis, result)
         labels = labels_of(curves, picture.high if own else result.at, found)
         for curve, look, label in zip(curves, looks_of(curves, result.at, 0), labels, strict=True):
@@ -380,20 +380,12 @@ def plot_ranking(result: LearnerRanking, ax: Axes | None = None, *, most: int = 
         Show only this many of the best.
     """
     shown = max(1, min(most, len(result.learners)))
-    row = np.arange(float(shown))
-    low, error, high = result.low[:shown], result.error[:shown], result.high[:shown]
-    with style():
-        ax = ax or new_axes(height=1.7 + 0.26 * shown)
-        limits = view(error, low, high)
+    ends = [end[:shown] for end in (result.error, result.low, result.high)]
+    with canvas(ax, 1.7 + 0.26 * shown) as (ax, _):
         few = len(result.learners) <= CROWD
         shades = colours_of(result.learners[:shown], result._places) if few else [INK] * shown
-        for i, shade in enumerate(shades):
-            bars(ax, row[[i]], low[[i]], high[[i]], shade, limits=limits, horizontal=True)
-            ax.plot(error[[i]], row[[i]], linestyle="none", marker="o", ms=5.5, color=shade, label="_error")
-        ax.set_xlim(*limits)
+        indent = draw_rows(ax, safe_names(result.learners[:shown]), ends, shades, gid=PREDICTED)
         as_percent(ax.xaxis, result.unit)
-        names = safe_names(result.learners[:shown])
-        rows_of(ax, names)
         ax.set_xlabel(f"{value_label(result.unit)} at n = {format_number(result.at)}")
         column = ax.get_yaxis_transform()
         ax.text(1.03, -0.75, "chance of being best", transform=column, fontsize=8.5, va="bottom", gid=CHANCE)
@@ -402,7 +394,7 @@ def plot_ranking(result: LearnerRanking, ax: Axes | None = None, *, most: int = 
         lines = [f"Bars: {100 * result.level:.4g}% {result.kind} intervals of the fitted curves."]
         if shown < len(result.learners):
             lines.append(f"The best {shown} of {len(result.learners)} learners are shown.")
-        write_caption(ax, [*lines, *warned(result)], indent=max(map(len, names)) / 14)
+        write_caption(ax, [*lines, *warned(result)], indent=indent)
     return ax
 
 
@@ -421,15 +413,14 @@ def plot_reach(result: SamplesToReach, ax: Axes | None = None) -> Axes:
     room = 1.5 if max(known) > min(known) else 3.0
     # An interval without end gets an arrowhead, which needs room.
     limits = min(known) / room, max(known) * (room if np.isfinite(result.high) else 4.0)
-    with style():
-        ax = ax or new_axes(height=2.3)
+    with canvas(ax, 2.3) as (ax, _):
         ax.set_xscale("log")
         ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         ax.xaxis.set_major_formatter(FuncFormatter(lambda n, _: format_number(n)))
         ax.xaxis.set_minor_formatter(NullFormatter())
         (shade,) = colours_of([result.learner], [result._place])
-        bars(ax, [0.0], [result.low], [result.high], shade, limits=limits, horizontal=True)
-        ax.plot([result.estimate], [0.0], linestyle="none", marker="D", color=shade, label="_n")
+        ends = [result.estimate], [result.low], [result.high]
+        draw_estimates(ax, [0.0], ends, shade, limits=limits, gid=REACH, marker="D", size=6.0)
         ax.set_xlim(*limits)
         name = safe_text(result.learner)
         ax.set_ylim(-1.0, 1.0)
@@ -450,9 +441,7 @@ def plot_plan(result: SizePlan, ax: Axes | None = None) -> Axes:
     """Draw the runs measured and the runs to add, size by size."""
     place = np.arange(len(result.n))
     unit = result.unit.name
-    with style():
-        own = ax is None
-        ax = ax or new_axes(height=4.2)
+    with canvas(ax, 4.2) as (ax, own):
         have = ax.bar(place, result.runs, width=0.65, color=NEUTRAL, label="_runs")
         extra = ax.bar(
             place, result.add, width=0.65, bottom=result.runs, color=colours_of([result.learner])[0], label="_to add"
@@ -479,9 +468,7 @@ def plot_plan(result: SizePlan, ax: Axes | None = None) -> Axes:
 
 def plot_left_out(result: LeaveOneSizeOut, ax: Axes | None = None) -> Axes:
     """Draw the error of predicting each size left out, one line per form and weighting."""
-    with style():
-        own = ax is None
-        ax = ax or new_axes(height=4.2 + 0.2 * len(result.forms))
+    with canvas(ax, 4.2 + 0.2 * len(result.forms)) as (ax, own):
         key = []
         for i, (form, weights) in enumerate(zip(result.forms, result.weights, strict=True)):
             look: dict[str, Any] = {"color": colour(i), "marker": _MARKERS[i % len(_MARKERS)], "ms": 5.0, "lw": 1.4}
@@ -528,9 +515,7 @@ def plot_stability(result: Stability, ax: Axes | None = None, *, kind: str = "ba
     """
     check_choice("kind", kind, STABILITY)
     axis = SizeAxis(x)
-    with style():
-        own = ax is None
-        ax = ax or new_axes(height=4.4 if kind == "bars" else 5.4)
+    with canvas(ax, 4.4 if kind == "bars" else 5.4) as (ax, own):
         key = _stability_bars(result, ax) if kind == "bars" else _sampled_curves(result, ax, axis)
         said = f"Spread over {result.draws} draws of one run at each of a few sizes; N = {format_number(result.at)}."
         columns = 3 if kind == "bars" else 1
@@ -604,23 +589,21 @@ def plot_variance_check(result: VarianceCheck, ax: Axes | None = None) -> Axes:
     scale, square = result.shown_in
     n, measured, free = result.n[positive], scale * result.measured[positive], result.freedom[positive]
     modelled = scale * result.modelled
-    with style():
-        own = ax is None
-        ax = ax or new_axes(height=4.6)
+    with canvas(ax, 4.6) as (ax, own):
         low, high = free * measured / chdtri(free, 0.025), free * measured / chdtri(free, 0.975)
         # With a degree of freedom an interval has three decades: beyond one decade it ends in an arrowhead.
         values = np.concatenate([measured, modelled])
         bottom, top = min([*low, *values]), max([*high, *values])
         limits = float(max(0.7 * bottom, 0.1 * values.min())), float(min(1.4 * top, 10.0 * values.max()))
-        bars(ax, n, low, high, INK, limits=limits, width=1.1)
-        (dots,) = ax.plot(n, measured, linestyle="none", marker="o", color=INK, label="_measured")
+        look: dict[str, Any] = {"horizontal": False, "size": 6.0, "width": 1.1, "gid": MEASURED}
+        draw_estimates(ax, n, (measured, low, high), INK, limits=limits, **look)
         (line,) = ax.plot(result.n, modelled, color=NEUTRAL, marker=".", label="_modelled")
         ax.set_yscale("log")
         ax.set_ylim(*limits)
         tick_log_values(ax)
         SizeAxis("log").finish(ax, result.n, float(result.n[0]) / 1.2, 1.3 * float(result.n[-1]))
         ax.set_ylabel(safe_text(f"variance of one run {square and f'({square})'}".strip()))
-        key = [(dots, "measured, with 95% interval"), (line, "model: constant + σ²/n")]
+        key = [(key_dot(INK, size=6.0), "measured, with 95% interval"), (line, "model: constant + σ²/n")]
         finish(ax, own, key, [result.sentences(), *warned(result, 2)], caption=True)
     return ax
 

@@ -9,11 +9,11 @@ from curvewise.transfer.images import PredictedImages as PredictedImages
 from curvewise.transfer.images import compare_images as compare_images
 from curvewise.transfer.load import load_risks as load_risks
 from curvewise.transfer.measure import measure_transfer as measure_transfer
-from curvewise.transfer.plot.images import plot_predictions as plot_predictions
 from curvewise.transfer.plot.result import plot_transfer as plot_transfer
 from curvewise.transfer.plot.result import plot_transfer_comparison as plot_transfer_comparison
 from curvewise.transfer.plot.result import plot_transfer_ranks as plot_transfer_ranks
 from curvewise.transfer.plot.tasks import plot_blind_guess as plot_blind_guess
+from curvewise.transfer.plot.tasks import plot_predictions as plot_predictions
 from curvewise.transfer.plot.tasks import plot_spread as plot_spread
 from curvewise.transfer.plot.tasks import plot_tasks as plot_tasks
 from curvewise.transfer.plot.tasks import plot_win_rate as plot_win_rate

@@ -39,6 +39,12 @@ def segments(ax):
     return np.array([s for c in found for s in c.get_segments()])
 
 
+def scores(ax):
+    """Dots with their colours, from the first row on."""
+    dots = [(x, y, line.get_color()) for line in of(ax.lines, "curvewise-score") for x, y in line.get_xydata()]
+    return sorted(dots, key=lambda dot: dot[1])
+
+
 def pool(tasks=3, each=10, groups=1, noise=None, seed=0, cost=True):
     rng = np.random.default_rng(seed)
     count = tasks * each * groups
@@ -67,16 +73,17 @@ def test_dots_are_means_with_intervals_the_best_on_top(judged):
     ax = draw(judged)
     rows = sorted((judged.row(name) for name in judged.measures), key=lambda r: -r.kendall.estimate)
     assert names(ax) == [r.measure for r in rows]
-    dots = [line.get_xdata()[0] for line in of(ax.lines, "curvewise-score")]
+    dots = [x for x, _, _ in scores(ax)]
     np.testing.assert_allclose(dots, [r.kendall.estimate for r in rows])
     left, right = ax.get_xlim()
     ends = np.clip([[r.kendall.low, r.kendall.high] for r in rows], left, right)
-    np.testing.assert_allclose(segments(ax)[:, :, 0], ends)
+    bars = sorted(segments(ax).tolist(), key=lambda bar: bar[0][1])
+    np.testing.assert_allclose(np.array(bars)[:, :, 0], ends)
     tasks = np.array([line.get_xdata() for line in of(ax.lines, "curvewise-task")])
     wanted = [[judged.row(r.measure, t).kendall.estimate for r in rows] for t in judged.tasks]
     np.testing.assert_allclose(tasks, wanted)
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["mean over tasks", "plain baseline", "a task"]
-    shades = {r.measure: line.get_color() for r, line in zip(rows, of(ax.lines, "curvewise-score"), strict=True)}
+    shades = {r.measure: shade for r, (_, _, shade) in zip(rows, scores(ax), strict=True)}
     assert shades["parameters"] != shades["nleep"] == shades["logme"]
 
 
@@ -87,7 +94,7 @@ def test_dots_are_means_with_intervals_the_best_on_top(judged):
 def test_other_numbers_can_be_drawn(judged, score, label, scale):
     ax = draw(judged, score=score)
     assert ax.get_xlabel() == label
-    dots = [line.get_xdata()[0] for line in of(ax.lines, "curvewise-score")]
+    dots = [x for x, _, _ in scores(ax)]
     wanted = sorted((scale * judged.row(m).value(score) for m in judged.measures), reverse=True)
     np.testing.assert_allclose(dots, wanted)
 
@@ -108,7 +115,7 @@ def test_heat_map_of_measures_and_tasks(judged):
 
 def test_cost_against_kendall(judged):
     ax = plot_ranking_judgement(judged, kind="cost")
-    dots = sorted((line.get_xdata()[0], line.get_ydata()[0]) for line in of(ax.lines, "curvewise-score"))
+    dots = sorted((x, y) for x, y, _ in scores(ax))
     wanted = [(10.0**i, judged.row(m).kendall.estimate) for i, m in enumerate(list(NOISE)[:3])]
     np.testing.assert_allclose(dots, wanted)
     assert ax.get_xscale() == "log"
@@ -124,19 +131,19 @@ def test_a_measure_of_unknown_cost_is_named_under_the_picture():
     table = pool()
     table = replace(table, gflops={"nleep": table.gflops["nleep"]})
     ax = plot_ranking_judgement(judge_rankings(table, permutations=9), kind="cost")
-    assert len(of(ax.lines, "curvewise-score")) == 1
+    assert len(scores(ax)) == 1
     assert "Cost unknown, not drawn: logme, knn." in caption(ax)
 
 
 def test_groups_and_their_union():
     found = judge_rankings(pool(groups=2), permutations=9)
     ax = draw(found)
-    dots = [line.get_xdata()[0] for line in of(ax.lines, "curvewise-score")]
+    dots = [x for x, _, _ in scores(ax)]
     union = sorted((found.row(m).kendall.estimate for m in found.measures), reverse=True)
     np.testing.assert_allclose(dots, union)
     assert "checkpoints: union" in caption(ax)
     one = draw(found, group="g1")
-    dots = [line.get_xdata()[0] for line in of(one.lines, "curvewise-score")]
+    dots = [x for x, _, _ in scores(one)]
     first = sorted((found.row(m, group="g1").kendall.estimate for m in found.measures), reverse=True)
     np.testing.assert_allclose(dots, first)
     with pytest.raises(InputError, match="group='g9'"):

@@ -195,7 +195,8 @@ def test_information_given_each_set(judged):
     ax = draw(found)
     assert names(ax)[0] == "score"
     assert sorted(names(ax)[1:]) == ["depth", "norm"]
-    (dots,) = of(ax.lines, "curvewise-set")
+    score, dots = of(ax.lines, "curvewise-set")
+    assert score.get_xdata() == [100 * found.score]
     np.testing.assert_allclose(dots.get_xdata(), 100 * np.sort(found.values))
     np.testing.assert_allclose(bars(ax), [[100 * found.value.low, 100 * found.value.high]])
     (mark,) = of(ax.lines, "curvewise-mark")
@@ -208,7 +209,7 @@ def test_two_measures_compared_task_by_task(judged):
     assert names(ax) == ["task 0", "task 1", "average"]
     every, last = of(ax.lines, "curvewise-difference")
     wanted = [100 * d.estimate for d in (*found.by_task, found.difference)]
-    np.testing.assert_allclose(every.get_xdata(), wanted)
+    np.testing.assert_allclose(every.get_xdata(), wanted[:-1])
     np.testing.assert_allclose(last.get_xdata(), wanted[-1:])
     assert ax.get_xlabel() == "CMI of measure 0 − measure 3 (%)"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,14 +9,13 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
-from numpy.typing import NDArray
 
-from curvewise.drawing.axes import is_narrow, log_sizes, rows_of, rows_that_fit, view
+from curvewise.drawing.axes import is_narrow, log_sizes, view
 from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
-from curvewise.drawing.marks import bars, choose, ends_of, finish, note, plain, warned, zero_line
-from curvewise.drawing.panels import signed
-from curvewise.drawing.style import INK, NEUTRAL, OWN, new_axes, style
+from curvewise.drawing.marks import choose, draw_estimates, ends_of, finish, key_dot, note, plain, warned
+from curvewise.drawing.panels import new_panels
+from curvewise.drawing.rows import clearest, draw_cells, draw_differences, draw_rows, highest, pair_names, rows_shown
+from curvewise.drawing.style import INK, NEUTRAL, OWN, canvas, style
 from curvewise.errors import InputError
 from curvewise.ranking.agreement import NleepGrid, RankingAgreement, metric_title
 from curvewise.ranking.judgement import AVERAGE, RankingComparisons, RankingJudgement
@@ -26,6 +24,7 @@ from curvewise.text import format_count
 from curvewise.types.results import FloatArray
 
 TASK = "curvewise-task"
+Key = list[tuple[Any, str]]
 KINDS = ("dots", "heat", "cost")
 
 
@@ -49,7 +48,7 @@ class ScoreTable:
 
 
 # Draws a table of a score with names of its rows, and gives a legend.
-Draw = Callable[[Axes, ScoreTable, list[str], str], list[tuple[Any, str]]]
+Draw = Callable[[Axes, ScoreTable, list[str], str], Key]
 
 
 def plot_ranking_judgement(
@@ -105,7 +104,7 @@ def plot_ranking_judgement(
     choose("kind", kind, KINDS)
     choose("score", score, result.values)
     if kind != "cost":
-        most = most or (None if ax is None else rows_that_fit(ax))
+        most = rows_shown(ax, most, len(result.measures))
     chosen = _groups(result, group, ax)
     tables = [score_table(result, score, one, most) for one in chosen]
     if kind == "cost" and not any(np.isfinite(table.gflops).any() for table in tables):
@@ -116,24 +115,24 @@ def plot_ranking_judgement(
     dots = partial(_dots, limits=view(mean, low, high, *known))
     ways: dict[str, Draw] = {"dots": dots, "heat": _heat, "cost": draw_costs}
     draw = ways[kind]
-    with style():
-        if len(tables) > 1:
-            axes = _panels([_size(table, kind) for table in tables])
+    if len(tables) > 1:
+        with style():
+            sizes = [_size(table, kind) for table in tables]
+            heights = [height for _, height in sizes]
+            axes = new_panels(len(sizes), 1, max(width for width, _ in sizes), heights)
             for panel, table, name in zip(axes, tables, chosen, strict=True):
                 key = draw(panel, table, safe_names(table.measures, 30), score)
                 panel.set_title(safe_text(name, 60), loc="left", fontsize=10.0)
             finish_panels(axes, True, key if legend else [], _caption(result, tables, kind), caption)
             return axes[0]
-        own = ax is None
-        ax = ax or new_axes(*_size(tables[0], kind))
+    width, height = _size(tables[0], kind)
+    with canvas(ax, height, width) as (ax, own):
         names = safe_names(tables[0].measures, 16 if is_narrow(ax) else 30)
         key = draw(ax, tables[0], names, score)
-        indent = 0.0 if kind == "cost" else max(map(len, names)) / 14
-        lines = _caption(result, tables, kind, chosen[0])
-        options: dict[str, Any] = {"legend": legend, "caption": caption, "indent": indent}
-        if not own and kind == "dots":
-            options["loc"] = "lower left"
-        finish(ax, own, key, lines, columns=3 if own else 2, **options)
+        options: dict[str, Any] = {"legend": legend, "caption": caption, "columns": 3 if own else 2}
+        options["indent"] = 0.0 if kind == "cost" else max(map(len, names)) / 14
+        loc = "lower left" if not own and kind == "dots" else None
+        finish(ax, own, key, _caption(result, tables, kind, chosen[0]), loc=loc, **options)
     return ax
 
 
@@ -157,52 +156,24 @@ def _size(table: ScoreTable, kind: str) -> tuple[float, float]:
     return (7.0, 4.6) if kind == "cost" else (7.0, 1.9 + 0.27 * rows)
 
 
-def _panels(sizes: Sequence[tuple[float, float]]) -> list[Axes]:
-    """Make the Axes of a new figure, one below the other."""
-    import matplotlib.pyplot as plt
-
-    heights = [height for _, height in sizes]
-    _, grid = plt.subplots(
-        len(sizes),
-        figsize=(max(width for width, _ in sizes), sum(heights)),
-        layout="constrained",
-        gridspec_kw={"height_ratios": heights},
-    )
-    for ax in grid:
-        ax.set_gid(OWN)
-    return list(grid)
-
-
-def _dots(
-    ax: Axes, table: ScoreTable, names: list[str], score: str, limits: tuple[float, float]
-) -> list[tuple[Any, str]]:
+def _dots(ax: Axes, table: ScoreTable, names: list[str], score: str, limits: tuple[float, float]) -> Key:
     """Draw a row for each measure: the mean with its interval among the tasks; return a legend."""
-    if score in CORRELATIONS:
-        zero_line(ax)
-    place: FloatArray = np.arange(float(len(names)))
     several = len(table.tasks) > 1
     for column in table.each.T if several else ():
-        points(ax, column, place, NEUTRAL, 3.2, TASK, alpha=0.75)
-    for i, shade in enumerate(table.shades):
-        at = place[i : i + 1]
-        bars(ax, at, table.low[[i]], table.high[[i]], shade, limits=limits, horizontal=True)
-        points(ax, table.mean[[i]], at, shade, 6.0, SCORE)
-    key: list[tuple[Any, str]] = [(_handle(NEUTRAL, 6.0), "plain baseline")] if any(table.baseline) else []
+        points(ax, column, np.arange(float(len(names))), NEUTRAL, 3.2, TASK, alpha=0.75)
+    key: Key = [(key_dot(NEUTRAL, size=6.0), "plain baseline")] if any(table.baseline) else []
     if several:
-        key = [(_handle(INK, 6.0), "mean over tasks"), *key, (_handle(NEUTRAL, 3.2), "a task")]
-    rows_of(ax, names, room=ax.get_gid() != OWN and bool(key))
+        key = [(key_dot(INK, size=6.0), "mean over tasks"), *key, (key_dot(NEUTRAL, size=3.2), "a task")]
+    zero, room = 0.0 if score in CORRELATIONS else None, ax.get_gid() != OWN and bool(key)
+    ends = table.mean, table.low, table.high
+    draw_rows(ax, names, ends, table.shades, zero=zero, limits=limits, gid=SCORE, room=room)
     for i in np.flatnonzero(np.isnan(table.mean)).tolist():
         note(ax, "unknown", (0.02, float(i)), xycoords=ax.get_yaxis_transform(), va="center", color="#6E6E6E")
-    ax.set_xlim(*limits)
     ax.set_xlabel(score_label(score))
     return key
 
 
-def _handle(shade: str, size: float, line: Any = "none") -> Line2D:
-    return Line2D([], [], color=shade, marker="o", linestyle=line, markersize=size)
-
-
-def _heat(ax: Axes, table: ScoreTable, names: list[str], score: str) -> list[tuple[Any, str]]:
+def _heat(ax: Axes, table: ScoreTable, names: list[str], score: str) -> Key:
     """Draw measures × tasks, with their mean as a column of its own."""
     several = len(table.tasks) > 1
     values = np.column_stack([table.each, table.mean]) if several else table.mean[:, None]
@@ -237,7 +208,7 @@ BASELINE = "curvewise-baseline"
 NAMED = 8
 
 
-def draw_costs(ax: Axes, table: ScoreTable, names: list[str], score: str) -> list[tuple[Any, str]]:
+def draw_costs(ax: Axes, table: ScoreTable, names: list[str], score: str) -> Key:
     """Draw the mean against the cost; a baseline without a cost is a line."""
     on = np.isfinite(table.gflops) & (table.gflops > 0) & np.isfinite(table.mean)
     known = np.isfinite(table.mean)
@@ -248,10 +219,8 @@ def draw_costs(ax: Axes, table: ScoreTable, names: list[str], score: str) -> lis
         room = max(1.2, (x.max() / x.min()) ** 0.15) if x.max() > x.min() else 3.0
         ax.set_xlim(x.min() / room, x.max() * room)
         log_sizes(ax)
-    shades = np.array(table.shades)[on]
-    for i in range(len(x)):
-        bars(ax, x[[i]], table.low[on][[i]], table.high[on][[i]], shades[i], limits=limits)
-        points(ax, x[[i]], y[[i]], shades[i], 6.5, SCORE)
+    shades = np.array(table.shades)[on].tolist()
+    draw_estimates(ax, x, (y, table.low[on], table.high[on]), shades, limits=limits, gid=SCORE, horizontal=False)
     free = np.flatnonzero(~on & known & np.array(table.baseline))
     for i in free.tolist():
         look: dict[str, Any] = {"color": NEUTRAL, "ls": "--", "lw": 1.0, "label": "_baseline"}
@@ -336,10 +305,7 @@ def points(
     ax.plot(x, y, marker="o", color=shade, ms=size, gid=gid, **look)
 
 
-DIFFERENCE = "curvewise-difference"
 NUMBER = "curvewise-number"
-# Differences shown of many.
-CLEAREST = 30
 
 
 def plot_ranking_comparisons(
@@ -383,62 +349,26 @@ def plot_ranking_comparisons(
     estimate, low, high = ends_of(row.difference for row in result.rows)
     values = list(dict.fromkeys(row.value for row in result.rows))
     scale = score_scale(values[0]) if len(values) == 1 else 1.0
-    pvalues = np.array([row.pvalue for row in result.rows])
-    most = max(1, most or (CLEAREST if ax is None else min(CLEAREST, rows_that_fit(ax))))
-    clear = np.argsort(np.where(np.isnan(pvalues), 2.0, pvalues), kind="stable")[:most]
-    shown = clear[np.argsort(-estimate[clear], kind="stable")]
-    found = np.array([row.adjusted <= 1 - row.difference.level for row in result.rows])
-    with style():
-        own = ax is None
-        ax = ax or new_axes(height=2.0 + 0.24 * len(shown))
-        ends = np.stack([estimate, low, high])[:, shown]
-        _rows(ax, scale * ends, found[shown])
-        names = _names(result, shown, is_narrow(ax))
-        rows_of(ax, names)
-        what = score_label(values[0]) if len(values) == 1 else "value"
-        ax.set_xlabel(what if is_narrow(ax) else f"difference of {what}")
-        key = [(_handle(INK, 5.0, "-"), "significant"), (_handle(NEUTRAL, 5.0, "-"), "not significant")]
-        indent = max(map(len, names), default=0) / 14
-        lines = _comparison_caption(result, len(shown))
-        options: dict[str, Any] = {"legend": legend, "caption": caption, "indent": indent}
-        finish(ax, own, key if own else [], lines, columns=2, **options)
-    return ax
-
-
-def _rows(ax: Axes, ends: FloatArray, found: NDArray[np.bool_]) -> None:
-    """Draw estimates with their intervals, significant ones in blue."""
-    estimate, low, high = ends
-    limits, row = view(estimate, low, high, 0.0), np.arange(float(len(estimate)))
-    zero_line(ax)
-    for part, shade in ((found, INK), (~found, NEUTRAL)):
-        bars(ax, row[part], low[part], high[part], shade, limits=limits, horizontal=True)
-        points(ax, estimate[part], row[part], shade, 5.5, DIFFERENCE)
-    ax.set_xlim(*limits)
-
-
-def _names(result: RankingComparisons, shown: NDArray[np.int64], narrow: bool) -> list[str]:
-    """Return the two measures of each row, and the group where there are several."""
-    rows = [result.rows[i] for i in shown]
-    every = list(dict.fromkeys(name for row in result.rows for name in (row.one, row.two)))
-    short = dict(zip(every, safe_names(every, 11 if narrow else 20), strict=True))
-    groups = list(dict.fromkeys(row.group for row in result.rows))
-    where = dict(zip(groups, safe_names(groups, 10 if narrow else 16), strict=True))
-    tails = [f", {where[row.group]}" if len(groups) > 1 else "" for row in rows]
-    return [f"{short[r.one]} − {short[r.two]}{t}" for r, t in zip(rows, tails, strict=True)]
-
-
-def _comparison_caption(result: RankingComparisons, shown: int) -> list[str]:
-    """Return the lines under the picture."""
     if not result.rows:
-        return ["There is nothing to compare."]
-    level = result.rows[0].difference.level
-    lines = [
-        f"Bars: {100 * level:.4g}% intervals of the mean over tasks. Shown: p ≤ "
-        f"{1 - level:.2g} for all comparisons together."
-    ]
-    if shown < len(result.rows):
-        lines.append(f"The {shown} clearest of {len(result.rows)} differences.")
-    return [*lines, *warned(result)]
+        lines = ["There is nothing to compare."]
+    else:
+        level = result.rows[0].difference.level
+        said = f"Bars: {100 * level:.4g}% intervals of the mean over tasks. Significant: p ≤ {1 - level:.2g} for all"
+        lines = [f"{said} comparisons together.", *warned(result)]
+    shown = clearest(ax, most, np.array([row.pvalue for row in result.rows]), order=-estimate)
+    rows = [result.rows[i] for i in shown]
+    what = score_label(values[0]) if len(values) == 1 else "value"
+    return draw_differences(
+        ax,
+        pair_names(ax, [(row.one, row.two) for row in rows], [row.group for row in rows]),
+        [scale * end[shown] for end in (estimate, low, high)],
+        [bool(row.adjusted <= 1 - row.difference.level) for row in rows],
+        total=len(result.rows),
+        label=what if ax is not None and is_narrow(ax) else f"difference of {what}",
+        lines=lines,
+        legend=legend,
+        caption=caption,
+    )
 
 
 def plot_ranking_agreement(
@@ -472,23 +402,17 @@ def plot_ranking_agreement(
     estimate, low, high = (100 * end for end in ends_of(result.intervals.values()))
     names = [score_label(name).removesuffix(" (%)") for name in result.intervals]
     several = len(result.n) > 1
-    with style():
-        own = ax is None
-        ax = ax or new_axes(height=2.0 + 0.3 * len(names))
-        zero_line(ax)
+    with canvas(ax, 2.0 + 0.3 * len(names)) as (ax, own):
         each = [100 * result.by_task[name] for name in result.intervals] if several else []
         every = [*each, np.clip(low, -100, 100), np.clip(high, -100, 100)]
         known = [v for values in every for v in values[np.isfinite(values)].tolist()]
+        for at, values in enumerate(each):
+            points(ax, values, np.full(len(values), float(at)), NEUTRAL, 3.2, TASK, alpha=0.75)
         limits = view(estimate, low, high, *known)
-        place: FloatArray = np.arange(float(len(names)))
-        for at, values in zip(place, each, strict=False):
-            points(ax, values, np.full(len(values), at), NEUTRAL, 3.2, TASK, alpha=0.75)
-        bars(ax, place, low, high, INK, limits=limits, horizontal=True)
-        points(ax, estimate, place, INK, 6.0, NUMBER)
-        rows_of(ax, [plain(name) for name in names])
-        ax.set_xlim(*limits)
+        texts = [plain(name) for name in names]
+        draw_rows(ax, texts, (estimate, low, high), zero=0.0, limits=limits, gid=NUMBER)
         ax.set_xlabel("agreement × 100")
-        key = [(_handle(INK, 5.0, "-"), "mean over tasks"), (_handle(NEUTRAL, 3.2), "a task")] if several else []
+        key = [(key_dot(INK, line="-"), "mean over tasks"), (key_dot(NEUTRAL, size=3.2), "a task")] if several else []
         sizes = "–".join(dict.fromkeys((str(min(result.n)), str(max(result.n)))))
         said = f"{sizes} checkpoints, {format_count(len(result.n), 'task')}."
         lines = [f"{said} Bars: {100 * result.level:.4g}% intervals over {result.over}.", *warned(result)]
@@ -531,10 +455,8 @@ def plot_nleep_grid(
     values = result.mean if task is None else result.kendall[result.tasks.index(task)]
     rows = [f"{energy:.0%}" for energy in reversed(result.energies)]
     columns = [f"{count}×" for count in result.components]
-    with style():
-        own = ax is None
-        ax = ax or new_axes(max(4.2, 1.5 + 0.6 * len(columns)), 1.7 + 0.36 * len(rows))
-        draw_cells(ax, values[::-1], rows, columns, bold="all")
+    with canvas(ax, 1.7 + 0.36 * len(rows), max(4.2, 1.5 + 0.6 * len(columns))) as (ax, own):
+        draw_cells(ax, values[::-1], rows, columns, best=highest(values[::-1]))
         ax.set_xlabel("Gaussians, times the number of classes")
         ax.set_ylabel("PCA energy")
         where = f"mean over {len(result.tasks)} tasks"
@@ -543,81 +465,3 @@ def plot_nleep_grid(
         line = f"Kendall's τ-b of NLEEP with accuracy, {where}. Bold: the best."
         finish(ax, own, [], [line, *warned(result)], caption=caption, indent=0.6)
     return ax
-
-
-CELL = "curvewise-cell"
-# Columns from which numbers are set smaller.
-CROWD = 9
-
-
-def draw_cells(
-    ax: Axes,
-    values: FloatArray,
-    rows: Sequence[str],
-    columns: Sequence[str],
-    *,
-    apart: bool = False,
-    bold: str = "column",
-    unknown: str = "?",
-) -> None:
-    """Draw a cell for each value, from dark to bright.
-
-    Parameters
-    ----------
-    ax : Axes
-        Where.
-    values : ndarray, shape (rows, columns)
-        What to draw.
-    rows, columns : sequence of str
-        Names, in safe text.
-    apart : bool
-        Set the last column, an average, apart.
-    bold : {"column", "all", "none"}
-        Set the best of each column in bold, the best of all, or none.
-    unknown : str
-        What stands in the place of NaN.
-    """
-    known = values[np.isfinite(values)]
-    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
-    masked = np.ma.masked_invalid(values)
-    ax.imshow(masked, cmap="cividis", vmin=low, vmax=high, aspect="auto", gid=CELL)
-    best = _best(values, bold)
-    decimals = 2 if max(abs(low), abs(high)) <= 1.5 else 1
-    small = is_narrow(ax) or values.shape[1] >= CROWD
-    for i, j in np.ndindex(*values.shape):
-        value = float(values[i, j])
-        share = (value - low) / max(high - low, 1e-12)
-        ax.text(
-            j,
-            i,
-            unknown if math.isnan(value) else signed(value, decimals),
-            ha="center",
-            va="center",
-            color="black" if math.isnan(share) or share > 0.55 else "white",
-            fontsize=7.0 if small else 8.5,
-            fontweight="bold" if best[i, j] else "normal",
-            gid=CELL,
-        )
-    if apart:
-        ax.axvline(len(columns) - 1.5, color="white", linewidth=3.0, label="_line")
-    ax.set_yticks(np.arange(len(rows)), labels=list(rows))
-    slanted = max(map(len, columns)) > 4
-    ax.set_xticks(
-        np.arange(len(columns)),
-        labels=list(columns),
-        rotation=40 if slanted else 0,
-        ha="right" if slanted else "center",
-        rotation_mode="anchor",
-    )
-    ax.tick_params(length=0, labelsize=7.5 if is_narrow(ax) else 9.0)
-    ax.spines[:].set_visible(False)
-
-
-def _best(values: FloatArray, bold: str) -> NDArray[np.bool_]:
-    """Return a mask of the cells that hold the highest value."""
-    if bold == "none":
-        return np.zeros(values.shape, dtype=bool)
-    filled = np.where(np.isnan(values), -np.inf, values)
-    top = filled.max(axis=0 if bold == "column" else None, keepdims=True)
-    mask: NDArray[np.bool_] = np.isfinite(filled) & (filled >= top - 1e-9)
-    return mask

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 
-from curvewise.drawing.axes import is_narrow, rows_of, rows_that_fit, view
+from curvewise.drawing.axes import is_narrow
 from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
-from curvewise.drawing.marks import bars, choose, finish, plain, warned
-from curvewise.drawing.style import INK, NEUTRAL, OWN, new_axes, pale, style
-from curvewise.ranking.plot.judgement import draw_cells, points
+from curvewise.drawing.marks import bars, choose, finish, key_dot, plain, warned
+from curvewise.drawing.rows import draw_cells, draw_rows, rows_of, rows_shown
+from curvewise.drawing.style import INK, NEUTRAL, OWN, canvas, pale
+from curvewise.ranking.plot.judgement import points
 from curvewise.ranking.rank import BEST, CheckpointRanking, rank_text
 from curvewise.text import interval_cell
 from curvewise.types.results import FloatArray
@@ -76,32 +76,33 @@ def plot_checkpoint_ranking(
     ['sees', 'noise']
     """
     choose("kind", kind, KINDS)
-    room = SHOWN if ax is None else min(SHOWN, rows_that_fit(ax))
-    shown = max(1, min(most or room, len(result.checkpoints)))
-    with style():
-        own = ax is None
-        options: dict[str, Any] = {"legend": legend, "caption": caption}
-        if kind == "agreement":
-            size = len(result.scores)
-            ax = ax or new_axes(3.0 + 0.6 * size, 2.0 + 0.34 * size)
+    shown = min(rows_shown(ax, most, SHOWN), len(result.checkpoints))
+    options: dict[str, Any] = {"legend": legend, "caption": caption}
+    if kind == "agreement":
+        size = len(result.scores)
+        with canvas(ax, 2.0 + 0.34 * size, 3.0 + 0.6 * size) as (ax, own):
             texts = safe_names(result.measures, 10 if is_narrow(ax) else 18)
             values = np.array(result.agreement, dtype=np.float64)
             np.fill_diagonal(values, np.nan)
-            draw_cells(ax, values, texts, texts, bold="none", unknown="")
+            draw_cells(ax, values, texts, texts, best=np.zeros((size, size), dtype=bool), unknown="")
             ax.set_xlabel("Kendall's τ-b between measures")
             finish(ax, own, [], [f"{len(result.checkpoints)} checkpoints.", *warned(result)], indent=1.0, **options)
-            return ax
-        ax = ax or new_axes(height=2.1 + 0.23 * shown)
-        key = (_ranks if kind == "ranks" else _scores)(ax, result, shown)
+        return ax
+    with canvas(ax, 2.1 + 0.23 * shown) as (ax, own):
         names = safe_names(result.checkpoints[:shown], 16 if is_narrow(ax) else 32)
-        rows_of(ax, names, room=not own and bool(key))
+        if kind == "ranks":
+            key = _ranks(ax, result, shown)
+            indent = rows_of(ax, names, room=not own and bool(key))
+        else:
+            ends = (score[:shown] for score in (result.scores[result.by], result.score_low, result.score_high))
+            key, indent = [], draw_rows(ax, names, [*ends], gid=SCORE)
+            ax.set_xlabel(safe_text(result.by, 40))
         if result.k < result.ranked and result.k <= shown:  # a line under the checkpoints to try
             ax.axhline(result.k - 0.5, color=INK, lw=0.9, ls="--", gid=TOP, label="_top")
         _values(ax, result, shown, kind)
         if not own:
             options["loc"] = "lower left"
         lines = _caption(result, shown, kind)
-        indent = max(map(len, names)) / 14
         finish(ax, own, key, lines, columns=2, indent=indent, **options)
     return ax
 
@@ -126,23 +127,9 @@ def _ranks(ax: Axes, result: CheckpointRanking, shown: int) -> list[tuple[Any, s
     ax.set_xlabel("rank")
     if not others:
         return []
-    mine = Line2D([], [], color=INK, marker="o", ms=LARGE, ls="none")
-    theirs = Line2D([], [], color=NEUTRAL, marker="o", ms=SMALL, mec="white", ls="none")
+    mine, theirs = key_dot(INK, size=LARGE), key_dot(NEUTRAL, size=SMALL, mec="white")
     what = shorten(clean(others[0]), 24) if len(others) == 1 else "another measure"
     return [(mine, f"by {shorten(clean(result.by), 24)}"), (theirs, f"by {what}")]
-
-
-def _scores(ax: Axes, result: CheckpointRanking, shown: int) -> list[tuple[Any, str]]:
-    """Draw scores of the measure that ranks, with intervals."""
-    place: FloatArray = np.arange(float(shown))
-    score = result.scores[result.by][:shown]
-    low, high = result.score_low[:shown], result.score_high[:shown]
-    limits = view(score, low, high)
-    bars(ax, place, low, high, INK, limits=limits, horizontal=True, width=1.8)
-    points(ax, score, place, INK, 6.0, SCORE)
-    ax.set_xlim(*limits)
-    ax.set_xlabel(safe_text(result.by, 40))
-    return []
 
 
 def _values(ax: Axes, result: CheckpointRanking, shown: int, kind: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +14,9 @@ from numpy.typing import NDArray
 
 from curvewise.drawing.axes import is_narrow
 from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
-from curvewise.drawing.marks import choose, finish, note, plain, zero_line
-from curvewise.drawing.panels import new_panels, signed, write_below
+from curvewise.drawing.marks import choose, finish, key_dot, note, plain, zero_line
+from curvewise.drawing.panels import legend_above, new_panels, signed, write_below
+from curvewise.drawing.rows import rows_of
 from curvewise.drawing.style import NEUTRAL, OWN, colour, new_axes, style
 from curvewise.errors import InputError
 from curvewise.ranking.load import ONE_TASK, CheckpointScores
@@ -295,7 +295,7 @@ def plot_fine_tuning(
         if not table.ranked.all():
             there = [n for n in table.reference if n in table.checkpoints]
             text = clean(there[0])[:24] if len(there) == 1 else "reference, not ranked"
-            key.append((handle(REFERENCE, "s"), text))
+            key.append((key_dot(REFERENCE, "s", 6.0), text))
         several = " of its group" if len(table.group_names) > 1 else ""
         lines = [f"Accuracy after fine-tuning, less the mean of the ranked checkpoints{several}."]
         if failed := int(np.isnan(table.accuracy).sum()):
@@ -360,10 +360,7 @@ def _bar_panel(ax: Axes, table: CheckpointScores, told: Kinds, group: str, task:
     place = {name: float(i) for i, name in enumerate(names)}
     scale = as_percent(table)
     zero_line(ax)
-    ax.set_yticks(np.arange(len(names)), labels=[""] * len(names))
-    ax.set_ylim(len(names) - 0.4, -0.6)
-    ax.tick_params(axis="y", length=0)
-    ax.grid(axis="x", alpha=0.25, linewidth=0.6)
+    rows_of(ax, [""] * len(names))
     ax.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: "0" if abs(x) < 1e-12 else f"{x:+.3g}".replace("-", "−")))
     ax.margins(x=0.06)
@@ -433,12 +430,7 @@ class Kinds:
         texts = safe_names(self.names, 24)
         shapes = [MARKERS[i % len(MARKERS)] if marked else "s" for i in range(len(texts))]
         looks = [(self._shade(i), shape) for i, shape in enumerate(shapes)]
-        return [(handle(*look), text.replace(r"\$", "$")) for look, text in zip(looks, texts, strict=True)]
-
-
-def handle(shade: str, marker: str) -> Line2D:
-    """Make a dot for a legend."""
-    return Line2D([], [], color=shade, marker=marker, linestyle="none", markersize=6.0)
+        return [(key_dot(*look, 6.0), text.replace(r"\$", "$")) for look, text in zip(looks, texts, strict=True)]
 
 
 def find_kinds(table: CheckpointScores, kinds: Mapping[str, str] | None) -> Kinds:
@@ -485,29 +477,6 @@ def as_percent(table: CheckpointScores) -> float:
     """Return 100 where accuracies are fractions, 1 where they are another score."""
     known = table.accuracy[np.isfinite(table.accuracy)]
     return 100.0 if not len(known) or (known.min() >= 0 and known.max() <= 1) else 1.0
-
-
-def legend_above(ax: Axes, key: Sequence[tuple[Any, str]]) -> None:
-    """Draw one legend over all panels of a new figure, in as many columns as fit."""
-    figure = ax.get_figure(root=True)
-    assert figure is not None
-    if not key:
-        return
-    texts = [text for _, text in key]
-    longest = max(map(len, texts))
-    room = float(figure.get_size_inches()[0]) / (0.075 * longest + 0.55)
-    # A label with a leading underscore would be left out, hence numbers first and texts after.
-    box = figure.legend(
-        [h for h, _ in key],
-        [str(i) for i in range(len(key))],
-        loc="outside upper left",
-        ncols=max(1, min(len(key), math.floor(room))),
-        frameon=False,
-        handlelength=1.2,
-        fontsize=8.5,
-    )
-    for artist, text in zip(box.get_texts(), texts, strict=True):
-        artist.set_text(safe_text(text, 30))
 
 
 def place_names(ax: Axes, x: FloatArray, y: FloatArray, names: Sequence[tuple[int, str]], *, size: float = 8.0) -> None:

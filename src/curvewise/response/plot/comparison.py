@@ -11,11 +11,12 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from scipy.special import ndtri
 
-from curvewise.drawing.axes import is_narrow, rows_of, view
+from curvewise.drawing.axes import is_narrow, view
 from curvewise.drawing.labels import clean, safe_names, shorten
-from curvewise.drawing.marks import MARK, bars, choose, finish, warned, zero_line
+from curvewise.drawing.marks import MARK, choose, ends_of, finish, warned, zero_line
 from curvewise.drawing.panels import new_panels, told, write_below
-from curvewise.drawing.style import INK, NEUTRAL, colour, colours_of, new_axes, style, write_caption
+from curvewise.drawing.rows import DIFFERENCE, draw_rows
+from curvewise.drawing.style import INK, NEUTRAL, canvas, colour, colours_of, new_axes, style, write_caption
 from curvewise.errors import InputError
 from curvewise.response.comparison import ContrastingPairs, ResponseComparison, compare_responses, difference_variance
 from curvewise.response.curve import ResponseCurve
@@ -36,7 +37,7 @@ from curvewise.types.results import Interval, check_level
 Pair: TypeAlias = tuple[ResponseCurve, ResponseCurve]
 Gaps: TypeAlias = tuple[float, float]
 
-DIFFERENCE, BAND, BETWEEN = "curvewise-difference", "curvewise-band", "curvewise-between"
+BAND, BETWEEN = "curvewise-band", "curvewise-between"
 
 LABELS = {"gi": "Gi-score", "pal": "Pal-score", "mean_accuracy": "mean accuracy (%)"}
 
@@ -78,9 +79,7 @@ def plot_response_difference(
     each = np.eye(len(a.magnitude))
     errors = np.sqrt([difference_variance(a, b, w, w, found.paired) for w in each])
     half = 100 * float(ndtri(0.5 + level / 2)) * errors
-    with style():
-        own = ax is None
-        ax = ax or new_axes()
+    with canvas(ax) as (ax, own):
         zero_line(ax, horizontal=True)
         low, high = difference - half, difference + half
         ax.fill_between(a.magnitude, low, high, color=INK, alpha=0.12, linewidth=0.0, gid=BAND)
@@ -140,14 +139,8 @@ def plot_response_comparison(
 
 def _row(ax: Axes, interval: Interval, name: str) -> None:
     """Draw one difference on a scale of its own; 0 is always in view."""
-    scale = 100.0 if name == "mean_accuracy" else 1.0
-    values = [scale * v for v in (interval.estimate, interval.low, interval.high)]
-    limits = view(values[:1], values[1:2], values[2:], 0.0)
-    zero_line(ax)
-    bars(ax, [0], values[1:2], values[2:], INK, limits=limits, horizontal=True)
-    ax.plot(values[:1], [0], "o", color=INK, ms=6.0, gid=DIFFERENCE, label="_difference")
-    rows_of(ax, [LABELS[name]])
-    ax.set_xlim(*limits)
+    ends = [(100.0 if name == "mean_accuracy" else 1.0) * end for end in ends_of([interval])]
+    draw_rows(ax, [LABELS[name]], ends, zero=0.0, gid=DIFFERENCE, size=6.0)
 
 
 def _title(result: ResponseComparison, longest: int) -> str:

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from curvewise.drawing.axes import is_narrow, log_sizes, spans_decades, thinned, width_of
+from curvewise.drawing.axes import is_narrow, value_axis, width_of
 from curvewise.drawing.labels import clean, escape, safe_names, safe_text, shorten
 from curvewise.drawing.marks import choose, finish, mark_value, note, warned
 from curvewise.drawing.panels import end_places, figure_size, name_ends, new_panels, signed, told, write_below
@@ -19,6 +19,7 @@ from curvewise.drawing.style import (
     INK,
     NEUTRAL,
     OWN,
+    canvas,
     colour,
     colours_of,
     dashes,
@@ -129,16 +130,15 @@ def _draw_kind(
     height: float,
 ) -> Axes:
     """Draw one of two pictures, or both side by side in a new figure; return the first Axes."""
-    with style():
-        if kind == "both":
+    if kind == "both":
+        with style():
             axes = new_panels(2, 2, 4.3, height)
             for panel, each in zip(axes, draw.values(), strict=True):
                 each(panel)
             if caption is not False:
                 write_below(axes[0], lines)
             return axes[0]
-        own = ax is None
-        ax = ax or new_axes()
+    with canvas(ax) as (ax, own):
         draw[kind](ax)
         finish(ax, own, [], lines, caption=caption)
     return ax
@@ -427,9 +427,7 @@ def plot_corpus_sensitivity(
         The Axes given, or the new ones.
     """
     choose("score", score, tuple(LABELS))
-    with style():
-        own = ax is None
-        ax = ax or new_axes()
+    with canvas(ax) as (ax, own):
         _series(ax, result, 100 * result.values[score], INK)
         ax.set_ylabel(f"CMI × 100 of the {LABELS[score]}")
         said = (
@@ -469,10 +467,7 @@ def _series(ax: Axes, result: ResponseSensitivity | CorpusSensitivity, values: F
     ax.plot(x, mean, color=shade, lw=1.8, marker="o", ms=4.5, gid=LINE, label="_mean")
     ax.grid(alpha=0.25, linewidth=0.6)
     ax.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
-    if spans_decades(x, 12.0):
-        log_sizes(ax, x.tolist())
-    else:
-        ax.set_xticks(thinned(ax, x.tolist()))
+    value_axis(ax, x.tolist())
     if x[0] < PAPER <= x[-1]:
         mark_value(ax, PAPER, "as in the paper", bottom=True)
     ax.set_xlabel(f"batches of {result.batch}")

@@ -17,11 +17,23 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import NDArray
 
-from curvewise.drawing.axes import is_narrow, rows_of, rows_that_fit, spans_decades, view
+from curvewise.drawing.axes import is_narrow, spans_decades, view
 from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
-from curvewise.drawing.marks import bars, choose, finish, mark_value, note, plain, warned, zero_line
-from curvewise.drawing.panels import new_panels, signed, write_below
-from curvewise.drawing.style import NEUTRAL, OWN, colour, new_axes, style
+from curvewise.drawing.marks import (
+    choose,
+    draw_estimates,
+    ends_of,
+    finish,
+    key_dot,
+    mark_value,
+    note,
+    plain,
+    warned,
+    zero_line,
+)
+from curvewise.drawing.panels import legend_above, new_panels, signed, write_below
+from curvewise.drawing.rows import DIFFERENCE, draw_cells, draw_rows, rows_of, rows_shown
+from curvewise.drawing.style import NEUTRAL, OWN, canvas, colour, new_axes, style
 from curvewise.errors import CurvewiseWarning, InputError, arg
 from curvewise.response.cmi import ConditionalInformation, cmi_score
 from curvewise.response.judgement import HUNDREDFOLD, MeasureComparison, MeasureJudgement, MeasureScores, well_trained
@@ -30,8 +42,8 @@ from curvewise.response.plot.curves import percent
 from curvewise.text import format_number, format_pvalue
 from curvewise.types.results import FloatArray, Interval
 
-SCORE, NULL, CELL, TASK = "curvewise-score", "curvewise-null", "curvewise-cell", "curvewise-task"
-MODELS, SET, DIFFERENCE = "curvewise-models", "curvewise-set", "curvewise-difference"
+SCORE, NULL, TASK = "curvewise-score", "curvewise-null", "curvewise-task"
+MODELS, SET = "curvewise-models", "curvewise-set"
 """Group ids of artists."""
 
 # Tasks up to which each has dots with intervals; of more, the mean has a dot among small ones.
@@ -116,27 +128,22 @@ def plot_judgement(
     """
     choose("kind", kind, ("dots", "heat"))
     choose("score", score, tuple(LABELS))
-    table = _table(result, score, most or (None if ax is None else rows_that_fit(ax)))
-    with style():
-        own = ax is None
-        rows, columns = table.estimate.shape
-        each = 0.1 + 0.13 * columns if 0 < table.several <= FEW_TASKS else 0.26
-        wide = {"width": 3.2 + 0.75 * columns, "height": 1.9 + 0.27 * rows}
-        ax = ax or new_axes(**(wide if kind == "heat" else {"height": 1.9 + each * rows}))
+    table = _table(result, score, rows_shown(ax, most, len(result.measures)))
+    rows, columns = table.estimate.shape
+    each = 0.1 + 0.13 * columns if 0 < table.several <= FEW_TASKS else 0.26
+    height, width = (1.9 + each * rows, 7.0) if kind == "dots" else (1.9 + 0.27 * rows, 3.2 + 0.75 * columns)
+    with canvas(ax, height, width) as (ax, own):
         names = safe_names(table.measures, 16 if is_narrow(ax) else 30)
         key = (_dots if kind == "dots" else _heat)(ax, table, names, score)
         if is_narrow(ax) and len(LABELS[score]) > 20:
             ax.set_xlabel(f"{score} (%)")
         lines = _judgement_caption(result, table, kind, score)
-        options: dict[str, Any] = {"legend": legend, "caption": caption}
-        if not own:
-            options["loc"] = "lower left"
-        indent = max(map(len, names)) / 14
-        finish(ax, own, key, lines, indent=indent, columns=4 if own else 2, **options)
+        options: dict[str, Any] = {"legend": legend, "caption": caption, "indent": max(map(len, names)) / 14}
+        finish(ax, own, key, lines, columns=4 if own else 2, loc=None if own else "lower left", **options)
     return ax
 
 
-def _table(result: MeasureJudgement, score: str, most: int | None) -> _ScoreTable:
+def _table(result: MeasureJudgement, score: str, most: int) -> _ScoreTable:
     """Arrange scores, in percent where the competition does so, the best measures on top."""
     scale = 100.0 if score in HUNDREDFOLD else 1.0
     tasks = result.shown_tasks
@@ -161,22 +168,23 @@ def _dots(ax: Axes, table: _ScoreTable, names: Sequence[str], score: str) -> lis
     shown = [table.several, *range(table.several if few else 0)]
     if not few:
         for column in table.estimate[:, :-1].T:
-            _points(ax, column, np.arange(float(len(names))), "o", NEUTRAL, 3.0, TASK)
+            look: dict[str, Any] = {"color": NEUTRAL, "ms": 3.0, "mew": 0.0, "label": "_score"}
+            ax.plot(column, np.arange(float(len(names))), "o", gid=TASK, **look)
     for place, j in enumerate(shown):
         average = j == table.several
         shade, marker = (colour(0), "o") if average else (colour(j + 1), TASK_MARKERS[j % len(TASK_MARKERS)])
         at: FloatArray = np.arange(float(len(names))) + 0.66 * ((place + 0.5) / len(shown) - 0.5)
-        look: dict[str, Any] = {"limits": limits, "horizontal": True}
-        bars(ax, at, table.low[:, j], table.high[:, j], shade, width=1.3, **look)
         ticks: dict[str, Any] = {"ms": 11.0 if len(shown) == 1 else 5.5, "mew": 1.1, "zorder": 1.9}
         ax.plot(table.null[:, j], at, "|", color="black", gid=NULL, label="_null", **ticks)
-        _points(ax, table.estimate[:, j], at, marker, shade, 6.0 if average else 4.5, SCORE)
+        ends = (table.estimate[:, j], table.low[:, j], table.high[:, j])
+        dot: dict[str, Any] = {"marker": marker, "size": 5.5 if average else 4.0, "width": 1.3, "gid": SCORE}
+        draw_estimates(ax, at, ends, shade, limits=limits, **dot)
         name = "average" if average else safe_names(table.tasks, 26)[j]
-        key.append((_dot(shade, marker), name.replace(r"\$", "$")))
+        key.append((key_dot(shade, marker), name.replace(r"\$", "$")))
     if not few:
-        key.append((_dot(NEUTRAL, "o", 3.0), "a task"))
+        key.append((key_dot(NEUTRAL, size=3.0), "a task"))
     if np.isfinite(table.null).any():
-        key.append((_dot("black", "|", 9), "hyperparameters alone"))
+        key.append((key_dot("black", "|", 9), "hyperparameters alone"))
     key = key if table.several else key[1:]
     rows_of(ax, names, room=ax.get_gid() != OWN and bool(key))
     for i in np.flatnonzero(np.isnan(table.estimate).all(axis=1)):
@@ -186,40 +194,16 @@ def _dots(ax: Axes, table: _ScoreTable, names: Sequence[str], score: str) -> lis
     return key
 
 
-def _points(ax: Axes, x: FloatArray, y: FloatArray, marker: str, shade: str, size: float, gid: str) -> None:
-    look: dict[str, Any] = {"linestyle": "none", "markeredgewidth": 0.0, "label": "_score"}
-    ax.plot(x, y, marker=marker, color=shade, markersize=size, gid=gid, **look)
-
-
-def _dot(shade: str, marker: str, size: float = 5.0) -> Line2D:
-    """Make a dot for a legend."""
-    return Line2D([], [], color=shade, marker=marker, linestyle="none", markersize=size)
-
-
 def _heat(ax: Axes, table: _ScoreTable, names: Sequence[str], score: str) -> list[tuple[Any, str]]:
     """Draw cells with numbers, the average as a column of its own."""
-    values, decimals = table.estimate, 1 if score in HUNDREDFOLD else 2
-    known = values[np.isfinite(values)]
-    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
-    ax.imshow(np.ma.masked_invalid(values), cmap="cividis", vmin=low, vmax=high, aspect="auto", gid=CELL)
-    # Cells with the highest value of their column; none where none is known.
+    values = table.estimate
+    # Of each column; none where none is known.
     best = table.strength >= np.where(np.isnan(values), -np.inf, table.strength).max(axis=0) - 1e-9
-    small = is_narrow(ax) or values.shape[1] > 8
-    for i, j in np.ndindex(*values.shape):
-        # Dark text on bright cells, bright text on dark ones.
-        share = (values[i, j] - low) / max(high - low, 1e-12)
-        look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7.0 if small else 8.5, "gid": CELL}
-        look["color"] = "black" if math.isnan(share) or share > 0.55 else "white"
-        look["fontweight"] = "bold" if best[i, j] else "normal"
-        ax.text(j, i, "?" if math.isnan(values[i, j]) else signed(float(values[i, j]), decimals), **look)
     columns = safe_names(table.tasks, 10 if is_narrow(ax) else 16)
     if table.several:
         columns[-1] = "average"
-        ax.axvline(len(columns) - 1.5, color="white", linewidth=3.0, label="_line")
-    ax.set_yticks(np.arange(len(names)), labels=list(names))
-    ax.set_xticks(np.arange(len(columns)), labels=columns, rotation=40, ha="right", rotation_mode="anchor")
-    ax.tick_params(length=0, labelsize=7.5 if is_narrow(ax) else 9.0)
-    ax.spines[:].set_visible(False)
+    decimals = 1 if score in HUNDREDFOLD else 2
+    draw_cells(ax, values, names, columns, best=best, apart=bool(table.several), decimals=decimals)
     ax.set_xlabel(LABELS[score])
     return []
 
@@ -386,15 +370,8 @@ def _finish(
             box.set_title(safe_text(told.name, 30), prop=FontProperties(size=8.5 if own else 7.5))
             box.set_alignment("left")
         return
-    figure = axes[0].get_figure(root=True)
-    assert figure is not None
     if told is not None:
-        look: dict[str, Any] = {"loc": "outside upper left", "alignment": "left", "frameon": False, "handlelength": 1.0}
-        look["ncols"] = len(key) if len(key) * 12 < 10 * figure.get_size_inches()[0] else 3
-        look["title"] = safe_text(told.name, 40)
-        box = figure.legend([h for h, _ in key], [str(i) for i in range(len(key))], **look)
-        for artist, (_, text) in zip(box.get_texts(), key, strict=True):
-            artist.set_text(text)
+        legend_above(axes[0], key, safe_text(told.name, 40))
     if caption is not False:
         write_below(axes[0], lines)
 
@@ -428,25 +405,22 @@ def plot_information(result: ConditionalInformation, ax: Axes | None = None, *, 
         The Axes given, or the new ones.
     """
     values = 100 * result.values
-    most = LEAST if ax is None else min(LEAST, rows_that_fit(ax) - 1)
+    most = rows_shown(ax, None, LEAST + 1) - 1
     known = [i for i in np.argsort(values, kind="stable").tolist() if math.isfinite(values[i])]
     sets = known[:most]
     names = ["score", *(" & ".join(result.sets[i]) or "nothing" for i in sets)]
-    with style():
-        own = ax is None
-        ax = ax or new_axes(height=2.0 + 0.24 * len(names))
-        estimate, low, high = (100 * v for v in (result.score, result.value.low, result.value.high))
-        limits = view([estimate, *values[sets]], [low], [high], 0.0)
-        zero_line(ax)
-        bars(ax, [0.0], [low], [high], colour(0), limits=limits, horizontal=True)
-        ax.plot([estimate], [0.0], "o", color=colour(0), ms=6.0, gid=SCORE, label="_score")
-        place = np.arange(1, len(names))
-        ax.plot(values[sets], place, "o", color=NEUTRAL, ms=4.5, gid=SET, label="_set")
+    with canvas(ax, 2.0 + 0.24 * len(names)) as (ax, own):
+        unknown = np.full(len(sets), math.nan)
+        scores = np.array([result.score, result.value.low, result.value.high])
+        ends = [
+            np.concatenate([[100 * score], rest])
+            for score, rest in zip(scores, (values[sets], unknown, unknown), strict=True)
+        ]
+        shades = [colour(0), *[NEUTRAL] * len(sets)]
+        texts = safe_names(names, 16 if is_narrow(ax) else 40)
+        indent = draw_rows(ax, texts, ends, shades, zero=0.0, gid=SET)
         if math.isfinite(result.null_mean):
             mark_value(ax, 100 * result.null_mean, "hyperparameters alone", bottom=True)
-        texts = safe_names(names, 16 if is_narrow(ax) else 40)
-        rows_of(ax, texts)
-        ax.set_xlim(*limits)
         ax.set_xlabel("CMI given the hyperparameters (%)" if not is_narrow(ax) else "CMI (%)")
         said = f"{result.models:,} models. The score is the least of {len(result.sets)} set(s)"
         said += f", {len(known) - len(sets)} of them not shown." if len(known) > len(sets) else "."
@@ -455,7 +429,7 @@ def plot_information(result: ConditionalInformation, ax: Axes | None = None, *, 
         if math.isfinite(result.pvalue):
             said += f" As much by hyperparameters alone: {format_pvalue(result.pvalue)}."
         lines = [said, *warned(result)]
-        finish(ax, own, [], lines, caption=caption, indent=max(map(len, texts)) / 14)
+        finish(ax, own, [], lines, caption=caption, indent=indent)
     return ax
 
 
@@ -480,18 +454,11 @@ def plot_measure_comparison(result: MeasureComparison, ax: Axes | None = None, *
     rows = list(result.tasks)
     if len(rows) > 1:
         each, rows = [*each, result.difference], [*rows, "average"]
-    estimate, low, high = 100 * np.array([(p.estimate, p.low, p.high) for p in each]).T
-    with style():
-        own = ax is None
-        ax = ax or new_axes(height=1.9 + 0.28 * len(rows))
-        limits, place = view(estimate, low, high, 0.0), np.arange(len(rows))
-        zero_line(ax)
-        for here, shade in ((place, NEUTRAL), (place[-1:], colour(0))):  # the last one on top
-            bars(ax, here, low[here], high[here], shade, limits=limits, horizontal=True)
-            ax.plot(estimate[here], here, "o", color=shade, ms=5.5, gid=DIFFERENCE, label="_task")
+    estimate, low, high = (100 * end for end in ends_of(each))
+    with canvas(ax, 1.9 + 0.28 * len(rows)) as (ax, own):
         names = safe_names(rows, 16 if is_narrow(ax) else 30)
-        rows_of(ax, names)
-        ax.set_xlim(*limits)
+        shades = [NEUTRAL] * (len(rows) - 1) + [colour(0)]
+        indent = draw_rows(ax, names, (estimate, low, high), shades, zero=0.0, gid=DIFFERENCE)
         one, two = safe_names((result.one, result.two), 12 if is_narrow(ax) else 30)
         ax.set_xlabel(f"CMI of {one} − {two} (%)")
         d = result.difference
@@ -502,7 +469,7 @@ def plot_measure_comparison(result: MeasureComparison, ax: Axes | None = None, *
             f" ({format_pvalue(result.pvalue)}). Bars: {100 * d.level:.4g}% intervals."
         )
         lines = [said, *warned(result)]
-        finish(ax, own, [], lines, caption=caption, indent=max(map(len, names)) / 14)
+        finish(ax, own, [], lines, caption=caption, indent=indent)
     return ax
 
 
@@ -523,7 +490,7 @@ class HyperparameterColours:
         """Return the entries of a legend."""
         names = safe_names([format_number(v) if isinstance(v, float) else str(v) for v in self.values], 18)
         return [
-            (_dot(shade, MODEL_MARKERS[i % len(MODEL_MARKERS)], 5.5), name)
+            (key_dot(shade, MODEL_MARKERS[i % len(MODEL_MARKERS)], 5.5), name)
             for i, (shade, name) in enumerate(zip(self.shades, names, strict=True))
         ]
 

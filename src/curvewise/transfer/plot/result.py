@@ -13,14 +13,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import to_rgba
-from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from curvewise.drawing.axes import is_narrow, rows_of, rows_that_fit, view, width_of
-from curvewise.drawing.labels import safe_names
-from curvewise.drawing.marks import DIAGONAL, bars, ends_of, finish, note, zero_line
+from curvewise.drawing.axes import is_narrow, view, width_of
+from curvewise.drawing.marks import DIAGONAL, bars, ends_of, note
 from curvewise.drawing.panels import signed, told
-from curvewise.drawing.style import INK, NEUTRAL, OWN, colour, new_axes, pale, place_of, style
+from curvewise.drawing.rows import clearest, draw_differences, pair_names, rows_of, rows_shown
+from curvewise.drawing.style import NEUTRAL, OWN, colour, pale, place_of, style
 from curvewise.errors import InputError, arg
 from curvewise.transfer.plot.panels import (
     SCRATCH,
@@ -63,7 +62,6 @@ MOST_BANDS = 4  # coloured curves whose intervals are bands; those of more are b
 MOST_SHADED = 3  # methods whose areas can be distinguished
 MOST_ROOM = 0.2  # how far intervals of CCI widen the axis, as a share of what the estimates and limits span
 ROOM = 1.6  # factor between the sizes and the triangles that stand for values beyond them
-CLEAREST = 30  # differences shown of many
 MISSING = 0.2  # share of the methods that a size may lack, besides a single one: ranks of a few say little
 
 GAIN = "curvewise-gain"
@@ -78,7 +76,6 @@ VALUE = "curvewise-value"
 EQUIVALENT = "curvewise-equivalent"
 BEYOND = "curvewise-beyond"
 MEASURED = "curvewise-measured"
-DIFFERENCE = "curvewise-difference"
 PLACE = "curvewise-place"
 STEP = "curvewise-step"
 OTHER = "curvewise-other"
@@ -327,8 +324,7 @@ def draw_cci(result: TransferResult, ax: Axes | None, chosen: DrawnMethods, lege
     own = ax is None
     order = by_improvement(result, chosen.methods, chosen.tasks)
     total = len(order)
-    if ax is not None:
-        order = order[: rows_that_fit(ax)]
+    order = order[: rows_shown(ax, None, total)]
     # A title and an axis around the rows, and a caption of about five lines under all panels.
     lines = math.ceil(len(chosen.tasks) / (2 if len(chosen.tasks) in (2, 4) else 3))
     height = 1.15 + 0.25 * max(len(order), 2) + 0.95 / lines
@@ -684,41 +680,24 @@ def plot_transfer_comparison(
     rows = [row for row in result.rows if row.task in tasks]
     if not rows:
         raise InputError("result has no comparison to draw: no two methods share a task.")
-    most = max(1, most or (CLEAREST if ax is None else min(CLEAREST, rows_that_fit(ax))))
-    # The smallest p-values, ordered by the difference, the better method first.
-    shown = sorted(rows, key=lambda r: 2.0 if np.isnan(r.pvalue) else r.pvalue)[:most]
-    for k, row in enumerate(shown):
+    # The better method first.
+    for k, row in enumerate(rows):
         d = row.difference
         if d.estimate < 0:
-            turned = replace(d, estimate=-d.estimate, low=-d.high, high=-d.low)
-            shown[k] = replace(row, one=row.two, two=row.one, difference=turned)
-    shown.sort(key=lambda r: np.inf if np.isnan(r.difference.estimate) else -r.difference.estimate)
-    with style():
-        own = ax is None
-        ax = ax or new_axes(height=2.0 + 0.24 * len(shown))
-        middle, low, high = ends_of(r.difference for r in shown)
-        limits, place = view(middle, low, high, 0.0), np.arange(float(len(shown)))
-        found = np.array([bool(r.adjusted <= 1 - r.difference.level) for r in shown])
-        zero_line(ax)
-        for part, shade in ((found, INK), (~found, NEUTRAL)):
-            bars(ax, place[part], low[part], high[part], shade, limits=limits, horizontal=True)
-            ax.plot(middle[part], place[part], "o", ms=5.5, color=shade, mew=0.0, label="_difference", gid=DIFFERENCE)
-        ax.set_xlim(*limits)
-        every = list(dict.fromkeys(name for row in shown for name in (row.one, row.two)))
-        short = dict(zip(every, safe_names(every, 11 if is_narrow(ax) else 18), strict=True))
-        where = dict(zip(tasks, safe_names(tasks, 10 if is_narrow(ax) else 16), strict=True))
-        tails = [f", {where[r.task]}" if len(tasks) > 1 else "" for r in shown]
-        names = [f"{short[r.one]} − {short[r.two]}{tail}" for r, tail in zip(shown, tails, strict=True)]
-        rows_of(ax, names)
-        ax.set_xlabel("difference of CCI")
-        labels = ((INK, "significant difference"), (NEUTRAL, "no significant difference"))
-        key = [(Line2D([], [], color=shade, marker="o", ms=5), label) for shade, label in labels]
-        level = shown[0].difference.level
-        share = f"p ≤ {1 - level:.2g}"
-        lines = [f"Bars: {100 * level:.4g}% intervals. Those differ that have {share} for all comparisons together."]
-        if len(shown) < len(rows):
-            lines.append(f"The {len(shown)} clearest of {len(rows)} differences.")
-        lines += warned(result)
-        indent = max(map(len, names)) / 14
-        finish(ax, own, key if own else [], lines, legend=legend, caption=caption, columns=2, indent=indent)
-    return ax
+            flipped = replace(d, estimate=-d.estimate, low=-d.high, high=-d.low)
+            rows[k] = replace(row, one=row.two, two=row.one, difference=flipped)
+    ends = ends_of(row.difference for row in rows)
+    shown = clearest(ax, most, np.array([row.pvalue for row in rows]), order=-ends[0])
+    kept, level = [rows[i] for i in shown], rows[0].difference.level
+    said = f"Bars: {100 * level:.4g}% intervals. Significant: p ≤ {1 - level:.2g} for all comparisons together."
+    return draw_differences(
+        ax,
+        pair_names(ax, [(row.one, row.two) for row in kept], [row.task for row in kept]),
+        [end[shown] for end in ends],
+        [bool(row.adjusted <= 1 - row.difference.level) for row in kept],
+        total=len(rows),
+        label="difference of CCI",
+        lines=[said, *warned(result)],
+        legend=legend,
+        caption=caption,
+    )

@@ -1,4 +1,4 @@
-"""Pictures of tasks by their scratch curves, of the spread over runs, of the blind guess and of win rates."""
+"""Pictures of tasks by their scratch curves, the spread over runs, the blind guess, win rates, predicted images."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import ArrayLike, NDArray
 
-from curvewise.drawing.axes import is_narrow, rows_of, view
+from curvewise.drawing.axes import is_narrow, view
 from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
-from curvewise.drawing.marks import bars, ends_of, finish
-from curvewise.drawing.style import NEUTRAL, colour, new_axes, style
+from curvewise.drawing.marks import draw_estimates, ends_of, finish
+from curvewise.drawing.panels import signed
+from curvewise.drawing.rows import rows_of
+from curvewise.drawing.style import NEUTRAL, canvas, colour, style
 from curvewise.errors import InputError
 from curvewise.text import format_interval, format_number, format_size
 from curvewise.transfer.blind import BlindGuess
+from curvewise.transfer.images import PredictedImages, compare_images
 from curvewise.transfer.plot.panels import (
     BAND,
     CROWD,
@@ -51,6 +55,10 @@ from curvewise.transfer.wins import WinRate, WinRates
 from curvewise.types.results import FloatArray
 
 MOST_CLASSES = 30  # of the blind guess
+INPUT, TARGET = "input", "target"  # columns of predicted images
+MOST_ROWS = 40  # of predicted images
+GAP, ROOM = 0.06, 0.24  # between columns, and under a row for its losses, in widths of an image
+CELL = 1.15  # inches
 
 NEEDED = "curvewise-needed"
 LEVEL = "curvewise-level"
@@ -59,6 +67,7 @@ MEAN = "curvewise-mean"
 FREQUENCY = "curvewise-frequency"
 LOSSES = "curvewise-losses"
 RATE = "curvewise-rate"
+IMAGE = "curvewise-image"
 RUN = "curvewise-run"
 HALF = "curvewise-half"
 WON = "examples won against scratch (%)"
@@ -118,9 +127,7 @@ def plot_tasks(
     wanted = several_of("task", task, result.order)
     kept = [k for k, name in enumerate(result.order) if name in wanted]
     names = safe_names(result.order, 24)
-    with style():
-        own = ax is None
-        ax = ax or new_axes()
+    with canvas(ax) as (ax, own):
         curves = [result.curves[k] for k in kept]
         sizes = np.unique(np.concatenate([c.n for c in curves]))
         control_lines(ax)
@@ -297,20 +304,16 @@ def plot_blind_guess(result: BlindGuess, ax: Axes | None = None, *, caption: boo
     said = f"The best constant for {shorten(clean(result.loss), 30)} has a risk of "
     said += format_interval(risk, write=format_number)
     lines = [f"{said} ({100 * risk.level:.4g}% interval, {result.examples:,} examples)."]
-    with style():
-        own = ax is None
+    with canvas(ax, 1.7 + 0.24 * min(len(value), MOST_CLASSES) if shares else 3.6) as (ax, own):
         if shares:  # bars from the most frequent class on
-            ax = ax or new_axes(height=1.7 + 0.24 * min(len(value), MOST_CLASSES))
             order = np.argsort(-value, kind="stable")[:MOST_CLASSES]
             names = safe_names([str(result.classes[i]) for i in order], 14 if is_narrow(ax) else 28)
             ax.barh(np.arange(len(order)), 100 * value[order], height=0.72, color=colour(0), gid=FREQUENCY)
-            rows_of(ax, names)
+            indent = rows_of(ax, names)
             ax.set_xlabel("guessed frequency (%)")
-            indent = max(map(len, names)) / 14
             if len(value) > MOST_CLASSES:
                 lines.append(f"The {MOST_CLASSES} most frequent of {len(value)} classes.")
         else:
-            ax = ax or new_axes(height=3.6)
             _draw_losses(ax, result)
         finish(ax, own, [], [*lines, *warned(result)], caption=caption, indent=indent)
     return ax
@@ -378,9 +381,7 @@ def plot_win_rates(
     drawn = [
         tuple(100 * v for v in ends_of(r.rate for r in one.rates)) for one in rows
     ]  # rate, low and high in percent
-    with style():
-        own = ax is None
-        ax = ax or new_axes()
+    with canvas(ax) as (ax, own):
         ax.axhline(HALF_WON, gid=HALF, **HALF_LINE)
         at: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "ha": "left", "va": "bottom", "gid": HALF}
         beside(ax, "as often as scratch", (0.015, HALF_WON), (0, 3), **at)
@@ -449,9 +450,7 @@ def plot_win_rate(result: WinRate, ax: Axes | None = None, *, caption: bool | No
     'examples won against scratch (%)'
     """
     rate = result.rate
-    with style():
-        own = ax is None
-        ax = ax or new_axes(7.0, 1.9)
+    with canvas(ax, 1.9) as (ax, own):
         ax.axvline(HALF_WON, gid=HALF, **HALF_LINE)
         single = 100 * result.by_run if result.runs > 1 else np.array([])
         ends = 100 * np.array([[rate.estimate], [rate.low], [rate.high]])
@@ -459,8 +458,7 @@ def plot_win_rate(result: WinRate, ax: Axes | None = None, *, caption: bool | No
         limits = view(*ends, HALF_WON, *known)
         look: dict[str, Any] = {"ls": "none", "marker": "o", "mew": 0.0, "label": "_rate"}
         ax.plot(single, np.full(len(single), 0.35), color=NEUTRAL, ms=4.0, gid=RUN, **look)
-        bars(ax, [0.0], ends[1], ends[2], colour(0), limits=limits, horizontal=True, width=2.2)
-        ax.plot(ends[0], [0.0], color=colour(0), ms=8.0, gid=RATE, **look)
+        draw_estimates(ax, [0.0], [*ends], colour(0), limits=limits, gid=RATE, size=7.0, width=2.2)
         won = WON.replace("scratch", safe_text(result.names[1], 24))
         ax.set(xlim=limits, ylim=(-0.5, 0.7), yticks=[], xlabel=won)
         ax.spines["left"].set_visible(False)
@@ -469,3 +467,127 @@ def plot_win_rate(result: WinRate, ax: Axes | None = None, *, caption: bool | No
         text += "; small dots: single runs." if result.runs > 1 else "."
         write_words([ax], own, [text, *warned(result)], caption)
     return ax
+
+
+# The grid of predicted images: inputs, predictions of each method, and the targets (figure 1 of the paper).
+
+
+def plot_predictions(
+    predictions: PredictedImages | Mapping[str, ArrayLike | Mapping[int, ArrayLike]],
+    ax: Axes | None = None,
+    *,
+    targets: ArrayLike | None = None,
+    inputs: ArrayLike | None = None,
+    examples: Sequence[int] | None = None,
+    channel: int | None = None,
+    losses: bool = True,
+    caption: bool | None = None,
+) -> Axes:
+    """Draw predicted images in a grid: a row for each example and training size, a column for each method.
+
+    Parameters
+    ----------
+    predictions : PredictedImages, or dict of str to array
+        What to draw: from a study :func:`curvewise.study.predicted_images`; or the images of each
+        method, with ``targets`` and perhaps ``inputs``, as :func:`compare_images` takes them.
+    ax : Axes, optional
+        Where; a new figure by default.
+    targets, inputs, examples
+        With arrays: what was to be predicted, from what, and which of them to draw.
+    channel : int, optional
+        The channel of predictions and targets to draw. By default one is drawn in colours from
+        low to high, three as red, green and blue, and of others the first.
+    losses : bool
+        Write its loss under each predicted image.
+    caption : bool, optional
+        Say what is shown under the picture; by default where there is room.
+
+    Returns
+    -------
+    Axes
+        The Axes given, or the new ones.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> depth = rng.random((2, 1, 8, 8))
+    >>> noisy = {"scratch": depth + rng.normal(0, 0.2, depth.shape), "pretrained": depth}
+    >>> ax = plot_predictions(noisy, targets=depth)
+    >>> [label.get_text() for label in ax.get_xticklabels()]
+    ['scratch', 'pretrained', 'target']
+    """
+    if isinstance(predictions, PredictedImages):
+        if any(given is not None for given in (targets, inputs, examples)):
+            raise InputError("has its targets, inputs and examples already: leave them out.", argument="predictions")
+        found = predictions
+    elif targets is None:
+        raise InputError("are missing: give the images that were to be predicted.", argument="targets")
+    else:
+        found = compare_images(predictions, targets, inputs, examples=examples)
+    wanted = found.targets
+    channels, height, width = wanted.shape[1:]
+    if channel is not None and not 0 <= channel < channels:
+        raise InputError(f"the images have channels 0 to {channels - 1}.", argument="channel", value=channel)
+    count = len(found.positions) * len(found.sizes)
+    if count > MOST_ROWS:
+        problem = f"make {count} rows of images: at most {MOST_ROWS} are drawn."
+        raise InputError(f"{len(found.positions)} examples {problem}", argument="examples", remedy="Choose fewer.")
+    one = channel if channel is not None else None if channels == 3 else 0
+    low, high = (float(end(wanted if one is None else wanted[:, one])) for end in (np.min, np.max))
+    names = [*([INPUT] if found.inputs is not None else []), *found.methods, TARGET]
+    tall = height / width
+    with canvas(ax, CELL * (tall + ROOM) * count + 0.9, CELL * len(names) + 0.9) as (ax, own):
+        middles, top = [], 0.0
+        for i, example in enumerate(found.positions):
+            top += 0.15 if i and len(found.sizes) > 1 else 0.0
+            for n in found.sizes:
+                for column, name in enumerate(names):
+                    left = column * (1 + GAP)
+                    place = (left, left + 1, top + tall, top)
+                    if name == INPUT and column == 0 and found.inputs is not None:
+                        _draw_image(ax, found.inputs[i], place, None)
+                        continue
+                    images = wanted if column == len(names) - 1 else found.images_of(name, n)
+                    if images is None:  # of a size that the method was not trained on
+                        continue
+                    _draw_image(ax, images[i], place, (low, high), one)
+                    if losses and column < len(names) - 1:
+                        text = f"{found.loss_of(name, example, n):.3g}"
+                        at = (left + 0.5, top + tall + 0.02)
+                        ax.text(*at, text, ha="center", va="top", fontsize=7.5)
+                label = [f"image {example}"] if len(found.positions) > 1 or not n else []
+                middles.append((top + tall / 2, "\n".join([*label, *([f"n = {compact(n)}"] if n else [])])))
+                top += tall + ROOM
+        ax.set_aspect("equal")
+        ax.set(xlim=(0, len(names) * (1 + GAP) - GAP), ylim=(top, 0))
+        shown = safe_names(names, 14)
+        ax.set_xticks([k * (1 + GAP) + 0.5 for k in range(len(names))], labels=shown)
+        ax.set_yticks([at for at, _ in middles], labels=[text for _, text in middles])
+        ax.tick_params(length=0, top=False, labeltop=True, bottom=False, labelbottom=False)
+        ax.spines[:].set_visible(False)
+        said = f"Under each image its {found.loss.upper()} loss." if losses else ""
+        range_of = f"from {signed(low)} to {signed(high)}, the range of the targets."
+        part = f"Channel {one} of {channels}. " if one is not None and channels > 1 else ""
+        finish(ax, own, [], [f"{part}Colours run {range_of} {said}", *warned(found)], caption=caption)
+    return ax
+
+
+def _draw_image(
+    ax: Axes,
+    image: NDArray[Any],
+    place: tuple[float, ...],
+    ends: tuple[float, float] | None,
+    channel: int | None = None,
+) -> None:
+    """Draw an image in its place: within the range of the targets, or an input within its own."""
+    look: dict[str, Any] = {"extent": place, "aspect": "equal", "interpolation": "nearest", "gid": IMAGE}
+    if ends is None:
+        ends = (0.0, 255.0) if image.dtype == np.uint8 else (float(image.min()), float(image.max()))
+        if len(image) != 3:  # grey; of two channels, or more than three, their mean
+            ax.imshow(image.mean(axis=0), cmap="gray", vmin=ends[0], vmax=ends[1], **look)
+            return
+    elif channel is not None:
+        ax.imshow(image[channel], cmap="viridis", vmin=ends[0], vmax=ends[1], **look)
+        return
+    span = ends[1] - ends[0] or 1.0
+    ax.imshow(np.clip((np.moveaxis(image, 0, 2) - ends[0]) / span, 0, 1), **look)

@@ -8,26 +8,24 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import AutoLocator
 
-from curvewise.drawing.axes import is_narrow, log_sizes, raise_top, rows_of, rows_that_fit, view, width_of
+from curvewise.drawing.axes import is_narrow, log_sizes, raise_top, width_of
 from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
-from curvewise.drawing.marks import bars, finish, note, warned, zero_line
-from curvewise.drawing.style import INK, NEUTRAL, colours_of
+from curvewise.drawing.marks import bars, ends_of, finish, key_dot, warned
+from curvewise.drawing.rows import DIFFERENCE, clearest, draw_differences, draw_rows, pair_names
+from curvewise.drawing.style import INK, NEUTRAL, canvas, colours_of
 from curvewise.text import format_interval, format_pvalue
 from curvewise.types.results import FloatArray
 from curvewise.variance.anova import decimals
 from curvewise.variance.compare import RunComparison, TrainingComparison
-from curvewise.variance.plot.runs import RUNS, DrawnUnit, canvas, forest, series_colour
+from curvewise.variance.plot.runs import RUNS, DrawnUnit, series_colour
 from curvewise.variance.variances import VarianceComparison
 
 MEAN = "curvewise-mean"
 PAIR = "curvewise-pair"
 MARGIN = "curvewise-margin"
-DIFFERENCE = "curvewise-difference"
-FEW = "curvewise-few"
 """Group ids of the artists."""
 
 SCOPES = {"test set": "on this test set", "distribution": "on new data"}
@@ -37,9 +35,6 @@ DIFFERENCE_AT = 2.0
 
 JOINED = 60
 """Pairs of runs up to which they are joined by lines."""
-
-CLEAREST = 30
-"""Differences shown of many."""
 
 
 def plot_run_comparison(
@@ -122,7 +117,7 @@ def _differences(
         at, shade = DIFFERENCE_AT + aside * (len(rows) - 1), {"test set": "#6e6e6e", "distribution": INK}[text]
         bars(ax, [at], [low], [high], shade, limits=limits, width=2.0)
         ax.plot([at], [value], marker, color=shade, ms=6.5, gid=DIFFERENCE, label="_difference")
-        key.append((Line2D([], [], color=shade, marker=marker, ms=5.5), SCOPES[text]))
+        key.append((key_dot(shade, marker, 5.5, "-"), SCOPES[text]))
     look: dict[str, Any] = {"color": NEUTRAL, "lw": 1.0, "ls": "--", "zorder": 0.9}
     ax.plot([1.26, 2.55], [base, base], gid="curvewise-zero", label="_zero", **look)
     if result.margin:
@@ -171,44 +166,30 @@ def plot_trainings(
     """
     measure = DrawnUnit(result.unit)
     estimate, low, high = measure.ends(result.differences)
-    most = max(1, most or (CLEAREST if ax is None else min(CLEAREST, rows_that_fit(ax))))
     # Adjusted p-values are often tied at 1; the plain ones then decide.
-    clear = np.lexsort((result.pvalues, result.adjusted))[:most]
-    shown = clear[np.argsort(estimate[clear], kind="stable")]
-    with canvas(ax, 2.0 + 0.24 * len(shown)) as (ax, own):
-        ends = estimate[shown], low[shown], high[shown]
-        shades = [NEUTRAL if result.verdicts[i] == "undecided" else INK for i in shown]
-        zero_line(ax)
-        forest(ax, ends, shades, view(*ends, 0.0), DIFFERENCE, 5.5 if len(shown) <= 20 else 4.5)
-        narrow = is_narrow(ax)
-        if result.baseline is not None:
-            names = safe_names((result.pairs[i][0] for i in shown), 14 if narrow else 32)
-        else:  # two names share the room
-            short = dict(zip(result.names, safe_names(result.names, 11 if narrow else 20), strict=True))
-            names = [f"{short[result.pairs[i][0]]} − {short[result.pairs[i][1]]}" for i in shown]
-        rows_of(ax, names)
-        if len(shown) > 15 and not own:
-            ax.tick_params(axis="y", labelsize=7.0)
-        alone = result.baseline is None or narrow
-        label = "difference of error" if alone else f"error minus that of {safe_text(result.baseline or '', 20)}"
-        ax.set_xlabel(measure.label(label))
-        few = f"he {len(shown)} clearest of {len(result.pairs):,}" if len(shown) < len(result.pairs) else ""
-        if not own and few:  # a remark above the Axes, as there may be no caption
-            place = {"xycoords": "axes fraction", "ha": "right", "va": "bottom", "fontsize": 7.0}
-            note(ax, f"t{few}", (1.0, 1.01), gid=FEW, annotation_clip=False, **place)
-        key = [
-            (Line2D([], [], color=s, marker="o", ms=5), text)
-            for s, text in ((INK, "significant"), (NEUTRAL, "not significant"))
-        ]
-        how = "Holm" if result.multiplicity == "holm" else "Benjamini and Hochberg"
-        side = "above" if result.unit == "score" else "below"
-        text = (
-            f"Significant {SCOPES[result.scope]}, after {how}; {side} 0 the first is better. The intervals hold"
-            f" together at {100 * result.level:.4g}%.{f' T{few} differences.' if few else ''}"
-        )
-        key, indent = key if own else [], max(map(len, names)) / 14
-        finish(ax, own, key, [text, *warned(result)], legend=legend, caption=caption, columns=2, indent=indent)
-    return ax
+    shown = clearest(ax, most, result.adjusted, result.pvalues, order=estimate)
+    pairs, narrow = [result.pairs[i] for i in shown], ax is not None and is_narrow(ax)
+    names, label = pair_names(ax, pairs), "difference of error"
+    if result.baseline is not None:
+        names = safe_names((a for a, _ in pairs), 14 if narrow else 32)
+        label = label if narrow else f"error minus that of {safe_text(result.baseline, 20)}"
+    how = "Holm" if result.multiplicity == "holm" else "Benjamini and Hochberg"
+    side = "above" if result.unit == "score" else "below"
+    said = (
+        f"Significant {SCOPES[result.scope]}, after {how}; {side} 0 the first is better. The intervals hold"
+        f" together at {100 * result.level:.4g}%."
+    )
+    return draw_differences(
+        ax,
+        names,
+        (estimate[shown], low[shown], high[shown]),
+        [result.verdicts[i] != "undecided" for i in shown],
+        total=len(result.pairs),
+        label=measure.label(label),
+        lines=[said, *warned(result)],
+        legend=legend,
+        caption=caption,
+    )
 
 
 def plot_variance_comparison(
@@ -235,14 +216,8 @@ def plot_variance_comparison(
         limits = max(low / below, 1 / 30), min(high * above, 30.0)
         ax.set_xlim(*limits)
         log_sizes(ax)
-        zero_line(ax, 1.0)
         shades = series_colour("test set"), series_colour("distribution")
-        for i, (ratio, shade) in enumerate(zip(rows.values(), shades, strict=True)):
-            bars(ax, [i], [ratio.low], [ratio.high], shade, limits=limits, horizontal=True)
-            if limits[0] <= ratio.estimate <= limits[1]:
-                ax.plot([ratio.estimate], [i], "o", color=shade, ms=6, gid=DIFFERENCE)
-        rows_of(ax, list(rows))
-        ax.set_xlim(*limits)
+        draw_rows(ax, list(rows), ends_of(rows.values()), shades, zero=1.0, limits=limits, gid=DIFFERENCE)
         a, b = safe_names(result.names, 9 if is_narrow(ax) else 20)
         ax.set_xlabel(f"std between runs, {a} / {b}")
         test, true = (format_interval(r, write=decimals(2)) for r in (result.test_set_ratio, result.distribution_ratio))

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
-from curvewise.drawing.axes import is_narrow, log_sizes, raise_top, view
+from curvewise.drawing.axes import is_narrow
 from curvewise.drawing.labels import clean, safe_names, shorten
-from curvewise.drawing.marks import MARK, bars, choose, finish, mark_value, warned, zero_line
-from curvewise.drawing.style import INK, NEUTRAL, colour
+from curvewise.drawing.marks import choose, finish, warned
+from curvewise.drawing.plans import draw_look_plan, draw_looks, draw_power
+from curvewise.drawing.style import canvas
 from curvewise.stats.intervals import FEW
 from curvewise.text import format_number, format_size
 from curvewise.variance.plan import RunPlan, StoppingCheck, StoppingPlan
-from curvewise.variance.plot.runs import DrawnUnit, canvas
-
-POWER = "curvewise-power"
-RANGE = "curvewise-range"
-PATH = "curvewise-path"
-AHEAD = "curvewise-ahead"
-MARGIN = "curvewise-margin"
-
-_LOOKS = (("go on", colour(0), "o"), ("stop", colour(1), "D"), ("later", NEUTRAL, "o"))
+from curvewise.variance.plot.runs import DrawnUnit
 
 
 def plot_run_plan(result: RunPlan, ax: Axes | None = None, *, legend: bool = True, caption: bool | None = None) -> Axes:
@@ -44,28 +34,11 @@ def plot_run_plan(result: RunPlan, ax: Axes | None = None, *, legend: bool = Tru
     measure = DrawnUnit(result.unit)
     with canvas(ax, 4.3) as (ax, own):
         most = min(result.runs_max, int(result.table_runs[-1]))
-        runs = np.unique(np.rint(np.geomspace(2, max(3, most), 80)).astype(int))
-        key: list[tuple[Any, str]] = []
         word = "" if is_narrow(ax) else f"{'std' if result.question == 'variance' else 'difference'} "
-        looks = ((2.0, NEUTRAL, "--"), (1.0, INK, "-"), (0.5, NEUTRAL, "-."))
-        for times, shade, ls in looks:
-            power = [100 * result.power_at(int(r), times * result.effect) for r in runs]
-            width = 2.0 if times == 1.0 else 1.3
-            # Points where whole numbers are far apart: between them the line means nothing.
-            points: dict[str, Any] = {"marker": ".", "markevery": np.flatnonzero(runs <= 10).tolist()}
-            (line,) = ax.plot(runs, power, color=shade, ls=ls, lw=width, gid=POWER, label="_power", **points)
-            key.append((line, f"{word}{measure.said(times * result.effect)}"))
-        ax.set(ylim=(0.0, 104.0), xlim=(2 / 1.1, 1.1 * float(runs[-1])))
-        log_sizes(ax)
-        ax.axhline(100 * result.power, color=NEUTRAL, ls=":", lw=1.0, zorder=0.6, gid=MARK)
-        if result.runs is not None:
-            mark_value(ax, float(result.runs), f"{result.runs:,} runs", "-", bottom=True)
-        if result.runs_interval is not None:  # what the pilot leaves open, shaded
-            left, right = ax.get_xlim()
-            low, high = np.clip([result.runs_interval.low, result.runs_interval.high], left, right).tolist()
-            if low < high:
-                ax.axvspan(low, high, color=NEUTRAL, alpha=0.15, lw=0.0, zorder=0.2, gid=RANGE)
-        ax.set(xlabel="runs of each training" if result.question == "difference" else "runs", ylabel="power (%)")
+        options: dict[str, Any] = {"goal": result.power, "needed": result.runs, "interval": result.runs_interval}
+        options["write"] = lambda effect: f"{word}{measure.said(effect)}"
+        key = draw_power(ax, most, result.power_at, result.effect, noun="runs", **options)
+        ax.set(xlabel="runs of each training" if result.question == "difference" else "runs")
         finish(ax, own, key, _plan_caption(result), legend=legend, caption=caption, columns=3 if own else 1)
     return ax
 
@@ -116,19 +89,9 @@ def plot_stopping_plan(
     """
     choose("what", what, ("chance", "runs"))
     with canvas(ax, 4.2) as (ax, own):
-        chance = what == "chance"
-        last = [float(result.looks[-1])] * len(result.effects)
-        plan, fixed = (result.chance_found, result.fixed_chance) if chance else (result.expected_runs, last)
-        times, key = (100.0 if chance else 1.0), []
-        for values, shade, ls, marker, text in (
-            (plan, colour(0), "-", "o", f"plan of {len(result.looks)} looks"),
-            (fixed, colour(1), "--", "s", f"one look at {result.looks[-1]:,} runs"),
-        ):
-            look: dict[str, Any] = {"color": shade, "ls": ls, "marker": marker, "ms": 5}
-            (line,) = ax.plot(result.effects, times * np.array(values), gid=POWER, label="_chance", **look)
-            key.append((line, text))
-        ax.set(ylim=(0.0, 104.0 if chance else 1.12 * result.looks[-1]), xlabel="true difference (std between runs)")
-        ax.set_ylabel("chance of finding it (%)" if chance else "runs of each training")
+        key = draw_look_plan(ax, result, None if what == "chance" else result.expected_runs, "runs")
+        ax.set_xlabel("true difference (std between runs)")
+        ax.set_ylabel("chance of finding it (%)" if what == "chance" else "runs of each training")
         shown, naive = [f"{n:,}" for n in result.looks], 1 - result.level
         looks = ", ".join(shown if len(shown) <= 8 else [*shown[:4], "…", shown[-1]])
         said = (
@@ -157,23 +120,18 @@ def plot_stopping_check(
     """
     measure = DrawnUnit(result.unit)
     with canvas(ax, 4.2) as (ax, own):
-        states = _path(ax, result, measure)
-        log_sizes(ax, [float(n) for n in result.plan.looks])
-        ax.set(xlim=(0.85 * result.plan.looks[0], 1.15 * result.plan.looks[-1]), xlabel="runs of each training")
+        key, columns = draw_looks(
+            ax,
+            result.looked,
+            measure.ends(result.differences),
+            result.decisions,
+            result.plan.looks,
+            ahead=result.next_look is not None,
+            margin=None if result.margin is None else float(measure.of(result.margin)),
+            legend=legend,
+        )
         a, b = safe_names(result.names, 6 if is_narrow(ax) else 10)
-        ax.set_ylabel(f"{a} − {b}{' (%)' if measure.bounded else ''}")
-        key: list[tuple[Any, str]] = [
-            (Line2D([], [], color=shade, marker=marker, ms=5), state)
-            for state, shade, marker in _LOOKS
-            if state in states
-        ]
-        if result.next_look is not None:
-            key.append((Line2D([], [], color=NEUTRAL, ls=":", lw=1.0), "looks ahead"))
-        if result.margin:
-            key.append((Patch(color=NEUTRAL, alpha=0.25), "margin"))
-        columns = 2 if is_narrow(ax) else 4
-        if legend and not own:
-            raise_top(ax, 4 // columns)
+        ax.set(xlabel="runs of each training", ylabel=f"{a} − {b}{' (%)' if measure.bounded else ''}")
         one, two = (shorten(clean(n), 40) for n in result.names)
         difference = measure.told(measure.interval(result.difference))
         text = (
@@ -184,28 +142,3 @@ def plot_stopping_check(
         place: dict[str, Any] = {"columns": columns, "loc": "upper left"}
         finish(ax, own, key, [text, *warned(result)], legend=legend, caption=caption, **place)
     return ax
-
-
-def _path(ax: Axes, result: StoppingCheck, measure: DrawnUnit) -> Any:
-    """The looks so far, those ahead, and the margin; what each look decided."""
-    estimate, low, high = measure.ends(result.differences)
-    # Of each look: go on, stop, or after the stop, when nothing more is decided.
-    stops = [d.startswith("stop") for d in result.decisions]
-    first = stops.index(True) if True in stops else len(stops)
-    states = np.array(["go on"] * first + ["stop"] * any(stops) + ["later"] * (len(stops) - first - 1))
-    looked, also = np.array(result.looked, dtype=np.float64), [0.0]
-    if result.margin:
-        margin = float(measure.of(result.margin))
-        also += [-margin, margin]
-        ax.axhspan(-margin, margin, color=NEUTRAL, alpha=0.18, lw=0.0, zorder=0.2, gid=MARGIN)
-    limits = view(estimate, low, high, *also)
-    zero_line(ax, horizontal=True)
-    for state, shade, marker in _LOOKS:
-        part = states == state
-        bars(ax, looked[part], low[part], high[part], shade, limits=limits, width=1.8)
-        ax.plot(looked[part], estimate[part], marker, color=shade, ms=6, gid=PATH, label="_look")
-    for n in result.plan.looks if result.next_look is not None else ():
-        if n > looked[-1]:
-            ax.axvline(n, color=NEUTRAL, ls=":", lw=1.0, zorder=0.5, gid=AHEAD, label="_ahead")
-    ax.set_ylim(*limits)
-    return states

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -17,8 +16,9 @@ from numpy.typing import ArrayLike
 
 from curvewise.drawing.axes import is_narrow, raise_top, short_number
 from curvewise.drawing.labels import clean, safe_names, shorten
-from curvewise.drawing.marks import MARK, bars, choose, ends_of, finish, note, warned
-from curvewise.drawing.style import INK, NEUTRAL, colour, new_axes, style, subject_colour
+from curvewise.drawing.marks import MARK, choose, ends_of, finish, key_dot, note, warned
+from curvewise.drawing.rows import CELL
+from curvewise.drawing.style import INK, NEUTRAL, canvas, colour, subject_colour
 from curvewise.errors import InputError
 from curvewise.text import format_count, format_interval, format_number, format_pvalue
 from curvewise.types.results import FloatArray, Interval
@@ -32,7 +32,6 @@ HISTOGRAM = "curvewise-histogram"
 PREDICTED = "curvewise-predicted"
 RUNS = "curvewise-runs"
 PICKED = "curvewise-picked"
-CELL = "curvewise-cell"
 """Group ids of the artists."""
 
 
@@ -95,13 +94,6 @@ class DrawnUnit(DisplayUnit):
 def note_beside(ax: Axes, text: str, xy: tuple[float, float], away: tuple[float, float], **options: Any) -> None:
     """Write small text so many points away from a place among the data."""
     note(ax, text, xy, xytext=away, textcoords="offset points", **options)
-
-
-@contextmanager
-def canvas(ax: Axes | None, height: float, width: float = 7.0) -> Iterator[tuple[Axes, bool]]:
-    """Draw in our style on the Axes given, or on those of a new figure; tell if it is new."""
-    with style():
-        yield ax or new_axes(width, height), ax is None
 
 
 def plot_decomposition(
@@ -193,12 +185,8 @@ def _spreads(ax: Axes, result: VarianceDecomposition, measure: DrawnUnit) -> Non
         for reach, width, alpha in ((high, 5.0, 0.3), (value, 3.0, 1.0)):
             if math.isfinite(reach):
                 widest = max(widest, reach)
-                look: dict[str, Any] = {
-                    "color": series_colour(name),
-                    "lw": width,
-                    "alpha": alpha,
-                    "solid_capstyle": "butt",
-                }
+                look: dict[str, Any] = {"color": series_colour(name), "lw": width, "alpha": alpha}
+                look |= {"solid_capstyle": "butt"}
                 look |= {"marker": "|" if reach == 0 else "", "transform": ax.get_xaxis_transform()}
                 ax.plot([mean - reach, mean + reach], [height, height], gid=SPREAD, label="_std", **look)
         told = measure.said(std.estimate) if narrow or math.isnan(high) else measure.told(std)
@@ -375,11 +363,10 @@ def plot_seed_luck(
             draw(mean, color="#4D4D4D", linestyle="--", **look)
             draw(mean - float(measure.errors(gain.estimate)), color=colour(0), **look)
         ax.set(xlabel=measure.label(f"error on {names[0]}"), ylabel=measure.label(f"error on {names[1]}"))
-        dot: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 4.5}
         key = [
-            (Line2D([], [], color=colour(0), **dot), f"best {result.top:.0%}"),
+            (key_dot(colour(0), size=4.5), f"best {result.top:.0%}"),
             (Line2D([], [], color=colour(0), linewidth=1.4), "their mean"),
-            (Line2D([], [], color=NEUTRAL, **dot), "the others"),
+            (key_dot(NEUTRAL, size=4.5), "the others"),
             (Line2D([], [], color="#4D4D4D", linewidth=1.4, linestyle="--"), "mean of all runs"),
         ][:: 2 if is_narrow(ax) else 1]
         correlation = format_interval(result.correlation, write=decimals(2))
@@ -486,20 +473,3 @@ def _pair(ax: Axes, result: TestSetComparison, names: tuple[str, str]) -> str:
         f" {correlation}, R² = {pair.r_squared:.3f} ({format_pvalue(pair.adjusted)} after Holm)"
         f"{f'; of true errors {true}' if pair.stable else ''}."
     )
-
-
-def forest(
-    ax: Axes,
-    ends: tuple[FloatArray, FloatArray, FloatArray],
-    shades: Sequence[str],
-    limits: tuple[float, float],
-    gid: str,
-    size: float = 5.5,
-) -> None:
-    """Draw rows of intervals, one colour at a time."""
-    for shade in dict.fromkeys(shades):
-        row = np.flatnonzero(np.array(shades) == shade)
-        estimate, low, high = (values[row] for values in ends)
-        bars(ax, row, low, high, shade, limits=limits, horizontal=True)
-        ax.plot(estimate, row, "o", color=shade, ms=size, gid=gid, label="_estimate")
-    ax.set_xlim(*limits)

@@ -12,23 +12,15 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from curvewise.drawing.axes import (
-    is_narrow,
-    log_sizes,
-    rows_of,
-    spans_decades,
-    thinned,
-    tick_log_values,
-    view,
-    width_of,
-)
+from curvewise.drawing.axes import is_narrow, spans_decades, tick_log_values, value_axis, view, width_of
 from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
-from curvewise.drawing.marks import CUT, bars, choose, ends_of, finish, mark_value, warned
-from curvewise.drawing.style import NEUTRAL, colour
+from curvewise.drawing.marks import CUT, bars, choose, draw_estimates, ends_of, finish, key_dot, mark_value, warned
+from curvewise.drawing.rows import rows_of
+from curvewise.drawing.style import NEUTRAL, canvas, colour
 from curvewise.errors import InputError
 from curvewise.text import format_interval, format_number
 from curvewise.types.results import FloatArray, Interval
-from curvewise.variance.plot.runs import DrawnUnit, canvas, note_beside, run_shape, series_colour
+from curvewise.variance.plot.runs import DrawnUnit, note_beside, run_shape, series_colour
 from curvewise.variance.sources import SourceShares, TwinDisagreement
 from curvewise.variance.variances import VarianceSweep
 
@@ -61,10 +53,10 @@ def plot_sources(
     with canvas(ax, 2.2 + 0.5 * len(names)) as (ax, own):
         key = _deviations(ax, result)
         texts = safe_names(names, 14 if is_narrow(ax) else 28)
-        rows_of(ax, texts, room=legend and not own)
+        indent = rows_of(ax, texts, room=legend and not own)
         ax.axhspan(-0.6, 0.5, color=NEUTRAL, alpha=0.12, lw=0.0, zorder=0.2)
         ax.set_xlabel(DrawnUnit(result.unit).label("std between runs"))
-        place: dict[str, Any] = {"loc": "lower left", "indent": max(map(len, texts)) / 14}
+        place: dict[str, Any] = {"loc": "lower left", "indent": indent}
         words = [
             f"{shorten(clean(name), 30)} {_VERDICTS[verdict]}"
             for name, verdict in zip(result.sources, result.verdicts, strict=True)
@@ -91,10 +83,9 @@ def _deviations(ax: Axes, result: SourceShares) -> list[tuple[Any, str]]:
     ):
         estimate, low, high = map(measure.of, ends_of(series))
         row, shade = np.arange(len(series)) + aside, series_colour(name)
-        bars(ax, row, low, high, shade, limits=limits, horizontal=True)
-        ax.plot(estimate, row, marker, color=shade, ms=5.5, gid=LINE, label="_std")
+        draw_estimates(ax, row, (estimate, low, high), shade, limits=limits, marker=marker, gid=LINE)
         ax.axvline(estimate[0], color=shade, ls=":", lw=1.1, zorder=0.7, gid=LEVEL, label="_all")
-        key.append((Line2D([], [], color=shade, marker=marker, ms=5), text))
+        key.append((key_dot(shade, marker, line="-"), text))
     ax.set_xlim(*limits)
     return key
 
@@ -198,12 +189,9 @@ def plot_lengths(
             shade = "#4D4D4D" if k == 0 else colour(k - 1)
             x, marker = np.array([length for length, _ in rows]), "osD^v<>P"[k % 8]
             _series(ax, x, [i for _, i in rows], measure, shade, marker, limits)
-            key.append((Line2D([], [], color=shade, marker=marker, ms=4.5), safe_text(label, 30)))
+            key.append((key_dot(shade, marker, 4.5, "-"), safe_text(label, 30)))
         ax.set_ylim(*limits)
-        if lengths[0] > 0 and spans_decades(np.array(lengths)):
-            log_sizes(ax, lengths)
-        else:
-            ax.set_xticks(thinned(ax, lengths))
+        value_axis(ax, lengths)
         ax.set_xlabel(safe_text(name, 40))
         ax.set_ylabel(measure.label("std between runs") if shares else "disagreement (%)")
         last = results[lengths[-1]]
@@ -253,10 +241,7 @@ def plot_sweep(
             _series(ax, x, means, measure, colour(0), "o", limits)
             ax.set(ylim=limits, ylabel=measure.label("mean error"))
             key = []
-        if spans_decades(x):
-            log_sizes(ax, x.tolist())
-        else:
-            ax.set_xticks(thinned(ax, x.tolist()))
+        value_axis(ax, x.tolist())
         ax.set_xlabel(safe_text(result.name, 24 if is_narrow(ax) else 50))
         narrow, largest = is_narrow(ax), result.largest_without_excess
         best, calm = ("best", "no excess") if narrow else (f"{measure.best} {measure.word}", "largest without excess")
@@ -345,7 +330,7 @@ def _sweep_deviations(ax: Axes, result: VarianceSweep, measure: DrawnUnit, x: Fl
         ax.plot(x[below], edge, "v", color=series_colour("distribution"), clip_on=False, gid=CUT)
     ax.set_ylim(*limits)
     handles = [
-        Line2D([], [], color=series_colour(name), marker=m, ms=4.5, ls=ls)
+        key_dot(series_colour(name), m, 4.5, ls)
         for name, m, ls in (("test set", "o", "-"), ("independent", "s", "--"), ("distribution", "D", "-"))
     ]
     labels = ["on this test set", "independent errors", "on new data", "excess"]

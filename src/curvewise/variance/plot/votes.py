@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 
-from curvewise.drawing.axes import is_narrow, log_sizes, rows_of, view, width_of
+from curvewise.drawing.axes import is_narrow, log_sizes, view, width_of
 from curvewise.drawing.labels import clean, safe_names, shorten
-from curvewise.drawing.marks import bars, choose, diagonal, ends_of, finish, note, warned, zero_line
-from curvewise.drawing.style import INK, NEUTRAL, colour
+from curvewise.drawing.marks import bars, choose, diagonal, ends_of, finish, key_dot, note, warned
+from curvewise.drawing.rows import draw_rows
+from curvewise.drawing.style import INK, NEUTRAL, canvas, colour
 from curvewise.text import format_interval, format_pvalue
 from curvewise.types.results import FloatArray, Interval
 from curvewise.variance.anova import decimals
 from curvewise.variance.calibration import Bipartitions, Calibration
 from curvewise.variance.pairs import DependentPairs
-from curvewise.variance.plot.runs import DrawnUnit, canvas, forest, note_beside, series_colour
+from curvewise.variance.plot.runs import DrawnUnit, note_beside, series_colour
 from curvewise.variance.votes import Disagreement, Ensemble
 
 POINT = "curvewise-point"
@@ -272,11 +272,10 @@ def _stds(ax: Axes, result: Calibration) -> tuple[list[str], float]:
     shades = [series_colour("test set"), series_colour("independent"), *[colour(3)] * len(result.total)]
     estimate, low, high = map(measure.of, ends_of(rows.values()))
     ax.axvspan(low[0], high[0], color=shades[0], alpha=0.12, lw=0.0, zorder=0.3, gid=POINTS)
-    forest(ax, (estimate, low, high), shades, view(estimate, low, high), POINTS)
     words = {"two_classes": "two classes, err/2n", "lower_bound": "at least err/nk"}
-    rows_of(ax, [words.get(name, name) for name in rows])
+    indent = draw_rows(ax, [words.get(name, name) for name in rows], (estimate, low, high), shades, gid=POINTS)
     ax.set_xlabel("std between runs (%)")
-    return ["Predictions have the variance of true error added; independent errors have not."], 1.3
+    return ["Predictions have the variance of true error added; independent errors have not."], indent
 
 
 def _classes(ax: Axes, result: Calibration) -> tuple[list[str], float]:
@@ -285,15 +284,13 @@ def _classes(ax: Axes, result: Calibration) -> tuple[list[str], float]:
     checks = [result.class_checks[i] for i in np.sort(order)]
     estimate, low, high = map(measure.of, ends_of(c.difference for c in checks))
     shades = [INK if c.adjusted < 1 - result.level else NEUTRAL for c in checks]
-    zero_line(ax)
-    forest(ax, (estimate, low, high), shades, view(estimate, low, high, 0.0), POINTS)
     names = safe_names((str(c.name) for c in checks), 12 if is_narrow(ax) else 28)
-    rows_of(ax, names)
+    indent = draw_rows(ax, names, (estimate, low, high), shades, zero=0.0, gid=POINTS)
     ax.set_xlabel("part of error − disagreement (%)")
     said = "Dark: differs significantly from 0 (Holm over the classes)."
     if len(checks) < len(result.class_checks):
         said += f" The {len(checks)} clearest of {len(result.class_checks)} classes are shown."
-    return [said], max(map(len, names)) / 14
+    return [said], indent
 
 
 _DRAWN = {"reliability": _reliability, "std": _stds, "classes": _classes}
@@ -331,8 +328,7 @@ def plot_bipartitions(
         for name, predicted, r, shade, marker in series:
             dots = ax.scatter(predicted, measured, s=14, color=shade, marker=marker, alpha=0.6, lw=0.0, zorder=2.2)
             dots.set_gid(TASKS)
-            dot = Line2D([], [], color=shade, marker=marker, ms=5, linestyle="none")
-            key.append((dot, f"{name}: R² = {r.estimate:.2f}"))
+            key.append((key_dot(shade, marker), f"{name}: R² = {r.estimate:.2f}"))
         key = [*key[::-1], *([] if is_narrow(ax) else [(line, "equal")])]
         ax.set(xlim=limits, ylim=limits, xlabel="predicted std (%)", ylabel="measured std (%)")
         which = f"All {result.tasks:,}" if result.tasks == result.possible else f"{result.tasks:,} of the possible"

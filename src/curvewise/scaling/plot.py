@@ -1,28 +1,36 @@
-"""Pictures of one law: isoloss contours with the optimal path, residuals, isoFLOP parabolas, backtest, sensitivity."""
+"""Pictures of scaling: contours and sizes of a law, isoFLOPs, backtests, plans, two families, two searches, tasks."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import to_hex
+from matplotlib.axis import Axis
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from curvewise.drawing.axes import is_narrow, rows_of, view
-from curvewise.drawing.labels import safe_text
-from curvewise.drawing.marks import bars, choose, diagonal, finish, note, warned, zero_line
-from curvewise.drawing.panels import name_ends
-from curvewise.drawing.style import INK, NEUTRAL, colour, pale
+from curvewise.drawing.axes import is_narrow, log_sizes, view, width_of
+from curvewise.drawing.labels import safe_names, safe_text
+from curvewise.drawing.marks import bars, choose, diagonal, finish, key_dot, mark_value, note, warned, zero_line
+from curvewise.drawing.panels import figure_size, name_ends
+from curvewise.drawing.rows import rows_of
+from curvewise.drawing.style import INK, NEUTRAL, as_percent, canvas, colour, colours_of, pale
 from curvewise.errors import InputError, arg, quietly
+from curvewise.scaling.compare import ScalingComparison
+from curvewise.scaling.downstream import DownstreamPrediction
 from curvewise.scaling.isoflops import IsoflopFit, budget_groups
 from curvewise.scaling.law import Backtest, ScalingLaw
 from curvewise.scaling.optimum import ComputeOptimal, Sensitivity, short
 from curvewise.scaling.plan import ScalingPlan
-from curvewise.scaling.plot.axes import graded, log_axis, scaling_canvas, span_of, write_flops
-from curvewise.text import format_count, format_interval
-from curvewise.types.results import FloatArray
+from curvewise.scaling.tuned import ExpectedBest, TunedComparison, expected_best
+from curvewise.text import format_count, format_interval, format_number
+from curvewise.types.results import FloatArray, Unit
+
+Key = list[tuple[Any, str]]
 
 RUN = "curvewise-run"
 CONTOUR = "curvewise-contour"
@@ -35,12 +43,17 @@ HELD_OUT = "curvewise-held-out"
 RESIDUAL = "curvewise-residual"
 WINDOW = "curvewise-window"
 PLANNED = "curvewise-planned"
+RATIO = "curvewise-ratio"
+BEST = "curvewise-expected-best"
+CROSSING = "curvewise-crossing"
+SIGMOID = "curvewise-sigmoid"
+PREDICTED = "curvewise-predicted"
 """Group ids of the artists."""
 
 AHEAD = 10.0
 """Factor of compute beyond the largest run up to which contours are drawn, unless budgets reach further."""
 GRID = 80
-"""Points of a grid along each axis."""
+"""Points of a curve, and of a grid along each axis."""
 FEW = 4
 """Budgets that are drawn one by one."""
 
@@ -92,7 +105,7 @@ def plot_scaling_law(
     with quietly():
         best = law.compute_optimal(c, level=level).columns()
     ends = span_of(runs.params, best["params"], room=1.6)
-    with scaling_canvas(ax, 4.8) as (ax, own):
+    with canvas(ax, 4.8) as (ax, own):
         log_axis(ax.xaxis, low, reach, flops=True)
         log_axis(ax.yaxis, *ends)
         n = np.geomspace(*ends, GRID)
@@ -102,7 +115,7 @@ def plot_scaling_law(
         ax.fill_between(c, best["params_low"], best["params_high"], color=pale(colour(1)), alpha=0.55, lw=0, gid=BAND)
         (line,) = ax.plot(c, best["params"], color=colour(1), lw=2.0, zorder=2.6, gid=PATH, label="_path")
         ax.axvline(float(runs.compute.max()), color=NEUTRAL, lw=0.9, ls=":", zorder=1, label="_largest")
-        key: list[tuple[Any, str]] = [(dots, f"runs ({len(runs)})"), (line, f"compute-optimal, {level:.0%} band")]
+        key: Key = [(dots, f"runs ({len(runs)})"), (line, f"compute-optimal, {level:.0%} band")]
         # In the key, since a text at its place would hide runs.
         key += [_mark_budget(ax, law, float(b), level) for b in budgets]
         key.append((Line2D([], [], color=_grey(0.45), lw=1.0), "equal loss"))
@@ -156,19 +169,16 @@ def _mark_budget(ax: Axes, law: ScalingLaw, budget: float, level: float) -> tupl
 def _residuals(law: ScalingLaw, ax: Axes | None, legend: bool, caption: bool | None) -> Axes:
     runs = law.runs
     off = 100 * (runs.loss / law.loss_at(runs.params, runs.tokens, runs.unique_tokens) - 1)
-    with scaling_canvas(ax, 4.0) as (ax, own):
+    with canvas(ax, 4.0) as (ax, own):
         zero_line(ax, horizontal=True)
-        sizes = np.unique(runs.params)
+        sizes, key = np.unique(runs.params), []
         parts = np.array_split(sizes, min(len(sizes), 5))
         for part, shade in zip(parts, graded(len(parts)), strict=True):
             rows = (runs.params >= part[0]) & (runs.params <= part[-1])
-            name = short(part[0]) if len(part) == 1 else f"{short(part[0])} to {short(part[-1])}"
             look: dict[str, Any] = {"color": shade, "ls": "none", "marker": "o", "alpha": 0.8, "mew": 0}
-            ax.plot(runs.compute[rows], off[rows], ms=4.0, gid=RESIDUAL, label=f"_{name}", **look)
-        key = [
-            (Line2D([], [], ls="none", marker="o", color=shade), short(part[0]) + _to(part))
-            for part, shade in zip(parts, graded(len(parts)), strict=True)
-        ]
+            ax.plot(runs.compute[rows], off[rows], ms=4.0, gid=RESIDUAL, label="_runs", **look)
+            name = short(part[0]) if len(part) == 1 else f"{short(part[0])} to {short(part[-1])}"
+            key.append((key_dot(shade, size=6.0), name))
         # One diverged run must not flatten all others: it is shown at the edge, with its number.
         reach = 1.3 * float(np.quantile(np.abs(off), 0.98)) + 1e-6
         ax.set_ylim(max(-reach, 1.08 * off.min()) if off.min() < 0 else -reach, min(reach, 1.08 * max(off.max(), 1e-6)))
@@ -180,10 +190,6 @@ def _residuals(law: ScalingLaw, ax: Axes | None, legend: bool, caption: bool | N
         said = f"Robust standard deviation {spread:.2g}%. Colours: number of parameters."
         finish(ax, own, key, [said, *warned(law)], legend=legend, caption=caption, columns=3 if own else 1)
     return ax
-
-
-def _to(part: FloatArray) -> str:
-    return "" if len(part) == 1 else f" to {short(part[-1])}"
 
 
 def _edge(ax: Axes, x: FloatArray, y: FloatArray) -> None:
@@ -222,7 +228,7 @@ def plot_optimum(
     what = choose("what", what or ("sizes" if few else "path"), ("sizes", "path"))
     if what == "sizes" and result._forecast is None:
         raise InputError(f"{arg('what', what)} needs a law: isoFLOP fits predict no losses.")
-    with scaling_canvas(ax, 4.2) as (ax, own):
+    with canvas(ax, 4.2) as (ax, own):
         key = _sizes(ax, result) if what == "sizes" else _path(ax, result)
         said = f"Bars: {result.level:.0%} intervals of the best size. Thick: sizes within 0.1% of the best loss."
         lines = [said if what == "sizes" else f"{result.level:.0%} intervals.", *warned(result)]
@@ -230,10 +236,10 @@ def plot_optimum(
     return ax
 
 
-def _sizes(ax: Axes, result: ComputeOptimal) -> list[tuple[Any, str]]:
+def _sizes(ax: Axes, result: ComputeOptimal) -> Key:
     """Draw loss by model size at each budget; return the key."""
     rows = {k: np.asarray(v) for k, v in result.columns().items()}
-    key: list[tuple[Any, str]] = []
+    key: Key = []
     limits = span_of(rows["params_range_low"], rows["params_range_high"], rows["params"], room=2.5)
     shades = graded(len(rows["budget"])) if len(rows["budget"]) > 1 else [colour(0)]
     for k in np.argsort(rows["budget"]):
@@ -254,12 +260,12 @@ def _sizes(ax: Axes, result: ComputeOptimal) -> list[tuple[Any, str]]:
     return key
 
 
-def _path(ax: Axes, result: ComputeOptimal) -> list[tuple[Any, str]]:
+def _path(ax: Axes, result: ComputeOptimal) -> Key:
     """Draw parameters and tokens by budget; return the key."""
     rows = {k: np.asarray(v) for k, v in result.columns().items()}
     order = np.argsort(rows["budget"])
     c = rows["budget"][order]
-    key: list[tuple[Any, str]] = []
+    key: Key = []
     ends = [rows[f"{name}{side}"] for name in ("params", "tokens") for side in ("", "_low", "_high")]
     limits = span_of(*ends, room=1.5)
     log_axis(ax.xaxis, *span_of(c, room=1.6), flops=True)
@@ -297,7 +303,7 @@ def plot_isoflops(
     groups = budget_groups(runs, result._budgets)
     place = {float(c): k for k, c in enumerate(result.budget)}
     shades = graded(len(result.budget))
-    with scaling_canvas(ax, 5.0) as (ax, own):
+    with canvas(ax, 5.0) as (ax, own):
         span = span_of(runs.params)
         ends, names, tones = [], [], []
         for c, rows in groups:
@@ -327,11 +333,11 @@ def plot_isoflops(
         ax.set(xlabel="parameters", ylabel="loss")
         if not is_narrow(ax):
             name_ends(ax, ends, names, tones)
-        key = [(Line2D([], [], ls="none", marker="D", color=INK), "minimum of a budget (bars: standard error)")]
+        key = [(key_dot(INK, "D", 6.0), "minimum of a budget (bars: standard error)")]
         if runs.flagged is not None and runs.flagged.any():
-            key.append((Line2D([], [], ls="none", marker="o", mfc="none", color=INK), "flagged as outlier"))
+            key.append((key_dot(INK, size=6.0, mfc="none"), "flagged as outlier"))
         if result.dropped:
-            key.append((Line2D([], [], ls="none", marker="o", color=NEUTRAL), "budget without a minimum"))
+            key.append((key_dot(NEUTRAL, size=6.0), "budget without a minimum"))
         lines = [result.sentences(), *warned(result)]
         finish(ax, own, key, lines, legend=legend, caption=caption, columns=2 if own else 1)
     return ax
@@ -362,7 +368,7 @@ def plot_backtest(
         Say what was found under the picture; by default where there is room.
     """
     inside = (result.loss >= result.low) & (result.loss <= result.high)
-    with scaling_canvas(ax, 5.4, 6.2) as (ax, own):
+    with canvas(ax, 5.4, 6.2) as (ax, own):
         every = np.stack([result.loss, result.predicted, result.published])
         low, high = view(every, np.tile(result.low, (3, 1)), np.tile(result.high, (3, 1)))
         diagonal(ax, low, high)
@@ -378,14 +384,11 @@ def plot_backtest(
         ax.set(xlim=(low, high), ylim=(low, high), xlabel="measured loss", ylabel="predicted loss")
         ax.set_aspect("equal")
         key = [
-            (
-                Line2D([], [], ls="none", marker="o", color=colour(0)),
-                f"in the {result.level:.0%} band ({inside.sum()})",
-            ),
-            (Line2D([], [], ls="none", marker="o", color=colour(1)), f"outside ({(~inside).sum()})"),
+            (key_dot(colour(0), size=6.0), f"in the {result.level:.0%} band ({inside.sum()})"),
+            (key_dot(colour(1), size=6.0), f"outside ({(~inside).sum()})"),
         ]
         if not same:
-            key.append((Line2D([], [], ls="none", marker="x", color=NEUTRAL), "published method"))
+            key.append((key_dot(NEUTRAL, "x", 6.0), "published method"))
         lines = [result.sentences(), *warned(result)]
         finish(ax, own, key, lines, legend=legend, caption=caption, columns=3 if own else 1)
     return ax
@@ -404,7 +407,7 @@ def plot_scaling_sensitivity(result: Sensitivity, ax: Axes | None = None, *, cap
         Say what was found under the picture; by default where there is room.
     """
     ratio = np.asarray(result.tokens_per_param)
-    with scaling_canvas(ax, 1.9 + 0.34 * len(ratio)) as (ax, own):
+    with canvas(ax, 1.9 + 0.34 * len(ratio)) as (ax, own):
         known = [v for v in (result.interval.low, result.interval.high) if np.isfinite(v) and v > 0]
         limits = span_of(ratio, known, room=1.35)
         log_axis(ax.xaxis, *limits)
@@ -450,8 +453,8 @@ def plot_scaling_plan(
         Say what was found under the picture; by default where there is room.
     """
     n, d = np.array(result.params), np.array(result.tokens)
-    with scaling_canvas(ax, 4.4) as (ax, own):
-        key: list[tuple[Any, str]] = []
+    with canvas(ax, 4.4) as (ax, own):
+        key: Key = []
         old = (np.array([]), np.array([])) if law is None else (law.runs.compute, law.runs.params)
         span, ends = span_of(6 * n * d, old[0], room=1.8), span_of(n, old[1], room=1.8)
         log_axis(ax.xaxis, *span, flops=True)
@@ -473,3 +476,280 @@ def plot_scaling_plan(
         ax.set(xlabel="compute (FLOP)", ylabel="parameters")
         finish(ax, own, key, [result.sentences(), *warned(result)], legend=legend, caption=caption, columns=3)
     return ax
+
+
+def plot_scaling_comparison(
+    result: ScalingComparison, ax: Axes | None = None, *, legend: bool = True, caption: bool | None = None
+) -> Axes:
+    """Draw the losses of two families by compute, with the best loss that each reaches with a budget.
+
+    Parameters
+    ----------
+    result : ScalingComparison
+        The result to draw.
+    ax : Axes, optional
+        Axes to draw on; a new figure by default.
+    legend : bool
+        Say what is what.
+    caption : bool, optional
+        Say what was found under the picture; by default where there is room.
+    """
+    shades = colours_of((result.a, result.b))
+    names = safe_names((result.a, result.b), 40)
+    with canvas(ax, 4.6) as (ax, own):
+        span = span_of(*(runs.compute for runs in result._runs))
+        log_axis(ax.xaxis, *span, flops=True)
+        c = np.geomspace(*span, GRID)
+        key: Key = []
+        best = []
+        for k, (runs, shade) in enumerate(zip(result._runs, shades, strict=True)):
+            look: dict[str, Any] = {"ls": "none", "marker": "os"[k], "ms": 4.0, "alpha": 0.7, "mew": 0}
+            ax.plot(runs.compute, runs.loss, color=shade, gid=RUN, label="_runs", **look)
+            best.append(_best_loss({name: pair[k] for name, pair in result._joint.items()}, c))
+            (line,) = ax.plot(c, best[-1], color=shade, lw=2, gid=PATH, label="_path")
+            key.append((line, f"{names[k]}: runs, and the best loss of a budget"))
+        every = np.concatenate([runs.loss for runs in result._runs])
+        low, high = min(every.min(), *map(np.min, best)), float(np.quantile(every, 0.98))
+        ax.set_ylim(low - 0.04 * (high - low), high + 0.04 * (high - low))
+        _ratio_arrow(ax, result, c, best)
+        ax.set(xlabel="compute (FLOP)", ylabel="loss")
+        finish(ax, own, key, [result.sentences(), *warned(result)], legend=legend, caption=caption)
+    return ax
+
+
+def _best_loss(law: dict[str, float], c: FloatArray) -> FloatArray:
+    """Return the loss of the compute-optimal model of each budget: where α A/N^α = β B/D^β."""
+    alpha, beta = law["alpha"], law["beta"]
+    total = c / 6
+    n = (alpha * law["A"] / (beta * law["B"])) ** (1 / (alpha + beta)) * total ** (beta / (alpha + beta))
+    return np.asarray(law["E"] + law["A"] / n**alpha + law["B"] / (total / n) ** beta)
+
+
+def _ratio_arrow(ax: Axes, result: ScalingComparison, c: FloatArray, best: list[FloatArray]) -> None:
+    """Draw an arrow from the compute of a to that of b at one loss, with the ratio."""
+    ratio = result.efficiency
+    at = result.at or float(np.exp(np.log(c).mean()))
+    loss = float(np.interp(at, c, best[0]))
+    if not 0.02 < ratio.estimate < 50 or abs(np.log(ratio.estimate)) < 0.05:
+        return
+    arrow = {"arrowstyle": "-|>", "color": INK, "lw": 1.4, "shrinkA": 0, "shrinkB": 0}
+    ax.annotate("", (at * ratio.estimate, loss), (at, loss), arrowprops=arrow, gid=RATIO, zorder=4)
+    estimate, _, rest = format_interval(ratio).partition(" ")
+    text = f"{estimate}× {rest} the compute".replace("  ", " ")
+    # Left of both curves there are no runs.
+    place = {"xytext": (-6, 0), "textcoords": "offset points", "ha": "right", "va": "center"}
+    note(ax, text, (at * min(ratio.estimate, 1.0), loss), color=INK, **place)
+
+
+def plot_expected_best(
+    result: ExpectedBest, ax: Axes | None = None, *, legend: bool = True, caption: bool | None = None
+) -> Axes:
+    """Draw the expected best score by the number of trials, with its interval.
+
+    Parameters
+    ----------
+    result : ExpectedBest
+        The result to draw.
+    ax : Axes, optional
+        Axes to draw on; a new figure by default.
+    legend : bool
+        Say what is what.
+    caption : bool, optional
+        Say what was found under the picture; by default where there is room.
+    """
+    with canvas(ax, 4.2) as (ax, own):
+        line = _best_curve(ax, result, colour(0))
+        _trial_axis(ax, max(result.budget))
+        ax.set_ylabel(_score_label(result))
+        key = [(line, f"{safe_names([result.name], 40)[0]}, {result.level:.0%} intervals")]
+        finish(ax, own, key, [result.sentences(), *warned(result)], legend=legend, caption=caption)
+    return ax
+
+
+def _best_curve(ax: Axes, found: ExpectedBest, shade: str) -> Line2D:
+    k = np.array(found.budget)
+    few = len(k) < 12
+    if few:
+        limits = view(found.expected, found.low, found.high)
+        bars(ax, k, found.low, found.high, shade, limits=limits)
+    else:
+        ax.fill_between(k, found.low, found.high, color=pale(shade), alpha=0.55, lw=0)
+    (line,) = ax.plot(k, found.expected, "o-" if few else "-", color=shade, lw=2, ms=5, gid=BEST, label="_best")
+    return line
+
+
+def _trial_axis(ax: Axes, most: int) -> None:
+    ax.set_xlim(0.9, 1.1 * most)
+    usual = [m * 10**e for e in range(7) for m in (1, 2, 5)]
+    log_sizes(ax, [k for k in usual if k <= 1.1 * most])
+    ax.set_xlabel("trials of random search")
+
+
+def _score_label(found: ExpectedBest) -> str:
+    (name,) = safe_names([found.metric or "score"], 30)
+    return f"expected {'highest' if found.higher_is_better else 'lowest'} {name}"
+
+
+def plot_tuned(
+    result: TunedComparison, ax: Axes | None = None, *, legend: bool = True, caption: bool | None = None
+) -> Axes:
+    """Draw the expected best of two learners by the number of trials, with their crossing.
+
+    Parameters
+    ----------
+    result : TunedComparison
+        The result to draw.
+    ax : Axes, optional
+        Axes to draw on; a new figure by default.
+    legend : bool
+        Say what is what.
+    caption : bool, optional
+        Say what was found under the picture; by default where there is room.
+    """
+    shades, names = colours_of((result.a, result.b)), safe_names((result.a, result.b), 40)
+    with canvas(ax, 4.6) as (ax, own):
+        key: Key = []
+        for trials, shade, name in zip(result._trials, shades, names, strict=True):
+            most = len(trials)
+            grid = np.unique(np.geomspace(1, most, 40).round().astype(int))
+            with quietly():
+                found = expected_best(trials, grid, best_possible=result._best_possible, level=result.level)
+            key.append((_best_curve(ax, found, shade), f"{name} ({most} trials)"))
+        _trial_axis(ax, max(result.counts))
+        ax.set_ylabel(_score_label(found))
+        if np.isfinite(result.crossing.estimate):
+            low, high = result.crossing.low, min(result.crossing.high, ax.get_xlim()[1])
+            ax.axvspan(low, high, color=NEUTRAL, alpha=0.14, lw=0, zorder=0.2, gid=CROSSING)
+            where = format_interval(result.crossing, write=lambda v: "∞" if np.isinf(v) else f"{v:.0f}")
+            mark_value(ax, result.crossing.estimate, f"crossing: k = {where}", bottom=True, gid=CROSSING)
+        lines = [result.sentences(), f"Bands: {result.level:.0%} intervals, each budget for itself.", *warned(result)]
+        finish(ax, own, key, lines, legend=legend, caption=caption, columns=2)
+    return ax
+
+
+def plot_downstream(
+    result: DownstreamPrediction, ax: Axes | None = None, *, legend: bool = True, caption: bool | None = None
+) -> Axes:
+    """Draw accuracy by the loss of the task: the runs, the fitted curve, and the predicted models.
+
+    Parameters
+    ----------
+    result : DownstreamPrediction
+        The result to draw.
+    ax : Axes, optional
+        Axes to draw on; a new figure by default.
+    legend : bool
+        Say what is what.
+    caption : bool, optional
+        Say what was found under the picture; by default where there is room.
+    """
+    rows = {k: np.asarray(v) for k, v in result.columns().items()}
+    loss, accuracy = result._measured.T
+    with canvas(ax, 4.4) as (ax, own):
+        s = result.sigmoid
+        every = np.concatenate([loss, rows["loss"], rows["loss_low"], rows["loss_high"]])
+        ends = view(every, every, every)
+        x = np.linspace(*ends, GRID)
+        curve = s["low"] + (s["top"] - s["low"]) / (1 + np.exp(s["slope"] * (x - s["middle"])))
+        (line,) = ax.plot(x, curve, color=NEUTRAL, lw=1.6, gid=SIGMOID, label="_curve", zorder=1.5)
+        look: dict[str, Any] = {"ls": "none", "marker": "o", "ms": 5, "color": colour(0), "mew": 0}
+        (dots,) = ax.plot(loss, accuracy, gid=RUN, label="_runs", **look)
+        inside = np.concatenate([accuracy, rows["accuracy"]])
+        low, high = view(inside, np.full_like(inside, rows["low"].min()), np.full_like(inside, rows["high"].max()))
+        low, high = max(low, -0.02), min(high, 1.02)
+        bars(ax, rows["loss"], rows["low"], rows["high"], colour(1), limits=(low, high), width=2)
+        bars(ax, rows["accuracy"], rows["loss_low"], rows["loss_high"], colour(1), limits=ends, horizontal=True)
+        (new,) = ax.plot(rows["loss"], rows["accuracy"], "D", color=colour(1), ms=7, gid=PREDICTED, label="_new")
+        if result.chance is not None:
+            ax.axhline(result.chance, color=NEUTRAL, lw=0.9, ls=":", label="_chance")
+        # A lower loss is a better model: it stands at the right, as more compute does elsewhere.
+        ax.set(xlim=ends[::-1], ylim=(low, high), xlabel="loss of the task", ylabel="accuracy (%)")
+        ax.yaxis.set_major_locator(MaxNLocator(6))
+        as_percent(ax.yaxis, Unit("fraction"))
+        if not is_narrow(ax):
+            names = [f"{short(n)} on {short(d)}" for n, d in zip(rows["params"], rows["tokens"], strict=True)]
+            name_ends(ax, list(zip(rows["loss"], rows["accuracy"], strict=True)), names, [colour(1)] * len(names))
+        key: Key = [
+            (dots, f"runs ({result.count})"),
+            (line, "fitted curve"),
+            (new, f"predicted, {result.level:.0%} prediction intervals"),
+        ]
+        finish(ax, own, key, [result.sentences(), *warned(result)], legend=legend, caption=caption, columns=3)
+    return ax
+
+
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_LETTERS = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "K"))
+
+
+def write_flops(value: float) -> str:
+    """Write compute as a power of ten.
+
+    >>> write_flops(1e21), write_flops(5.76e23), write_flops(2e18)
+    ('10²¹', '5.76×10²³', '2×10¹⁸')
+    """
+    if not 0 < value < math.inf:
+        return format_number(value)
+    power = math.floor(math.log10(value) + 1e-12)
+    factor = f"{value / 10.0**power:.3g}"
+    raised = f"10{str(power).translate(_RAISED)}"
+    return raised if factor == "1" else f"{factor}×{raised}"
+
+
+def write_count(value: float) -> str:
+    """Write a number of parameters or tokens on an axis.
+
+    >>> write_count(1e9), write_count(3e11), write_count(5e4), write_count(20)
+    ('1B', '300B', '50K', '20')
+    """
+    for size, letter in _LETTERS:
+        if value >= 0.9995 * size:
+            return f"{value / size:.3g}{letter}"
+    return f"{value:.3g}"
+
+
+def log_axis(axis: Axis, low: float, high: float, *, flops: bool = False) -> None:
+    """Make a log axis of compute or of counts between limits, with ticks that leave room for their labels."""
+    ax = axis.axes
+    if axis is ax.xaxis:
+        ax.set(xscale="log", xlim=(low, high))
+        most = width_of(ax) / (0.62 if flops else 0.5)
+    else:
+        ax.set(yscale="log", ylim=(low, high))
+        most = 0.75 * figure_size(ax)[1] / 0.38
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_locator(FixedLocator(_ticks(low, high, max(2, int(most)))))
+    axis.set_major_formatter(FuncFormatter(lambda v, _: (write_flops if flops else write_count)(v)))
+
+
+def _ticks(low: float, high: float, most: int) -> list[float]:
+    """Return round numbers between limits: 1, 2, 5 of each decade, then 1, 3, then decades, then some of these."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for factors, step in (((1, 2, 5), 1), ((1, 3), 1), ((1,), 1), ((1,), 2), ((1,), 3), ((1,), 5)):
+        found = [f * 10.0**d for d in decades if d % step == 0 for f in factors if low <= f * 10.0**d <= high]
+        if len(found) <= most:
+            return found
+    return found[:: max(1, len(found) // most)]
+
+
+def span_of(*values: Sequence[float] | np.ndarray, room: float = 1.25) -> tuple[float, float]:
+    """Return limits of a log axis around positive numbers, with a factor of room at both ends."""
+    every = np.concatenate([np.ravel(np.asarray(v, dtype=np.float64)) for v in values])
+    every = every[np.isfinite(every) & (every > 0)]
+    return float(every.min()) / room, float(every.max()) * room
+
+
+_RAMP = ("#6a4fc4", "#2f6fd0", "#12879a", "#2f8f4a", "#86800f", "#c26c14")
+"""Colours from violet by blue and green to orange: each has a contrast of 3 with white paper, and with black."""
+
+
+def graded(count: int) -> list[str]:
+    """Return colours in an order, such as those of growing budgets.
+
+    >>> graded(2)
+    ['#6a4fc4', '#c26c14']
+    """
+    known = np.array([to_rgb(shade) for shade in _RAMP])
+    at = np.linspace(0.0, len(known) - 1.0, max(count, 1))
+    red, green, blue = (np.interp(at, np.arange(len(known)), part).tolist() for part in known.T)
+    return [to_hex(mixed) for mixed in zip(red, green, blue, strict=True)]
