@@ -32,7 +32,9 @@ def test_parabolas_are_those_of_polyfit():
     assert fit.params_coefficient.estimate == pytest.approx(np.exp(line.intercept))
     assert fit.tokens_exponent.estimate == pytest.approx(1 - line.slope)
     # D* = C/6N* at any budget
-    best = fit.compute_optimal([1e22, 1e23])
+    with pytest.warns(CurvewiseWarning, match="100.0 times the largest run") as told:
+        best = fit.compute_optimal([1e22, 1e23])
+    assert [str(w.message) for w in told] == list(best.warnings)
     np.testing.assert_allclose(best.columns()["tokens"], np.array([1e22, 1e23]) / 6 / best.columns()["params"])
     tokens = fit.tokens_coefficient.estimate * 1e22**fit.tokens_exponent.estimate
     assert best.tokens[0].estimate == pytest.approx(tokens)
@@ -103,7 +105,7 @@ def test_nominal_budgets_group_runs_that_scatter():
     off = runs | {"flops": runs["flops"] * np.exp(rng.uniform(-0.2, 0.2, len(runs["flops"])))}
     fit = fit_isoflops(off, budgets=np.geomspace(1e18, 1e21, 5))
     assert fit.rows.tolist() == [7] * 5
-    for wrong in ([0.0], [np.nan]):
+    for wrong in ([0.0], [np.nan], []):
         with pytest.raises(InputError, match="budgets"):
             fit_isoflops(off, budgets=wrong)
 
@@ -112,7 +114,27 @@ def test_flagged_rows_are_a_window_of_their_own():
     runs = _runs(noise=0.001)
     flagged = np.arange(35) % 7 == 6
     fit = fit_isoflops(runs | {"flagged": flagged})
-    found = fit.sensitivity(1e23, drop=[])
+    found = fit.sensitivity(5e22, drop=[])
     part = fit_isoflops({k: v[~flagged] for k, v in runs.items()})
     assert found.window == ("all rows", "without the 5 flagged rows")
-    assert found.params[1] == pytest.approx(part.compute_optimal(1e23).params.estimate)
+    assert found.params[1] == pytest.approx(part.compute_optimal(5e22).params.estimate)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "std", "message"),
+    [
+        ([1, 2, 3], [1, 2], None, "one length"),
+        ([1, -2, 3], [1, 2, 3], None, "x must hold"),
+        ([1, 2, 3], [1, 0, 3], None, "y must hold"),
+        ([1, 2, 3], [1, 2, 3], [0.1, 0, 0.1], "std must hold"),
+        (1, 2, None, "one length"),
+    ],
+)
+def test_points_of_a_power_law_are_checked(x, y, std, message):
+    with pytest.raises(InputError, match=message):
+        fit_power_law(x, y, std=std)
+
+
+def test_no_budget_is_no_question():
+    with pytest.raises(InputError, match="budget"):
+        fit_isoflops(_runs()).compute_optimal([])

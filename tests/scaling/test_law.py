@@ -387,3 +387,62 @@ def test_noise_that_falls_with_compute_widens_intervals():
     width = np.mean([law.interval("beta").width for law in laws[:8]])
     # With the noise of all rows alike in the intervals it is 0.86 of this.
     assert 0.91 < width / (2 * 1.97 * error) < 1.1
+
+
+@quiet
+def test_a_base_is_kept_and_leaves_only_the_decay_uncertain():
+    rng = np.random.default_rng(3)
+    n, u = 10 ** rng.uniform(8, 9.7, 60), 10 ** rng.uniform(8, 10, 60)
+    d = u * np.exp(rng.uniform(0, np.log(60), 60))
+    base = {"E": 1.8, "A": 480.0, "B": 2000.0, "alpha": 0.35, "beta": 0.37}
+    least = np.minimum((u**0.37 * 0.35 * 480 / (0.37 * 2000)) ** (1 / 0.35), n)
+
+    def expected(r_d, r_n):
+        of_n = least * (1 + r_n * (1 - np.exp(-(n / least - 1) / r_n)))
+        return np.log(1.8 + 480 / of_n**0.35 + 2000 / (u * (1 + r_d * (1 - np.exp(-(d / u - 1) / r_d)))) ** 0.37)
+
+    loss = expected(15, 5) + 0.003 * rng.standard_normal(60)
+    runs = {"params": n, "tokens": d, "unique_tokens": u, "loss": np.exp(loss)}
+    law = fit_scaling_law(runs, form="repeated", loss="squares", base=base)
+    for name, value in base.items():
+        assert tuple(law.interval(name)) == pytest.approx((value,) * 3)
+    # Only R_D and R_N are free: the profile of R_D has R_N at its best.
+    low, high = (law.interval("R_D").low, law.interval("R_D").high)
+
+    def rise(r_d):
+        found = optimize.minimize_scalar(lambda r: ((expected(r_d, np.exp(r)) - loss) ** 2).sum(), bounds=(-2, 6))
+        return found.fun
+
+    best = optimize.minimize_scalar(lambda r: rise(np.exp(r)), bounds=(1, 5), method="bounded").fun
+    for end in (low, high):
+        noise = rise(end) / best - 1
+        assert 58 * noise == pytest.approx(stats.t.ppf(0.975, 58) ** 2, rel=0.35)
+    assert low < 15 < high
+    # Backtests and windows keep the base, too.
+    inside = n * d <= (n * d).max() / 8
+    part = fit_scaling_law({k: v[inside] for k, v in runs.items()}, form="repeated", loss="squares", base=base)
+    np.testing.assert_allclose(law.backtest(8).predicted, part.loss_at(n[~inside], d[~inside], u[~inside]), rtol=1e-9)
+    np.testing.assert_allclose(law.sensitivity(1e22).exponent, 0.37 / 0.72)
+    with pytest.raises(InputError, match="A, B, alpha and beta lie above 0"):
+        fit_scaling_law(runs, form="repeated", base=base | {"A": -1.0})
+
+
+@quiet
+def test_numbers_that_make_no_sense_are_refused_by_name(made):
+    law = fit_scaling_law(made(noise=0.003))
+    repeats = made(noise=0.003)
+    repeated = fit_scaling_law(repeats | {"unique_tokens": np.minimum(repeats["tokens"], 8e9)}, form="repeated")
+    assert repeated.predict(1e9, 3e10, unique_tokens=1e9).loss[0] > repeated.predict(1e9, 3e10).loss[0]
+    for ask, name in (
+        (lambda: law.predict(1e9, 3e10, unique_tokens=1e9), "unique_tokens"),
+        (lambda: law.loss_at(1e9, 3e10, 1e9), "unique_tokens"),
+        (lambda: repeated.compute_optimal(1e21, unique_tokens=-1), "unique_tokens"),
+        (lambda: repeated.compute_optimal(1e21, unique_tokens=[1e9, 2e9]), "unique_tokens"),
+        (lambda: law.sensitivity([1e22, 1e23]), "budget"),
+        (lambda: law.sensitivity(level=95), "level"),
+        (lambda: law.sensitivity(drop=2.5), "drop"),
+        (lambda: law.predict([], []), "params"),
+    ):
+        with pytest.raises(InputError, match=name):
+            ask()
+    assert law.sensitivity(drop=3).window == ("all rows", "without the 3 highest losses")

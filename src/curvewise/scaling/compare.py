@@ -16,9 +16,10 @@ from curvewise.scaling.fit import ProfileIntervals, Quantity, inverse_of_squares
 from curvewise.scaling.forms import EXPONENT_BOUNDS, FORMS, HUBER, Data, Form, Place, Values, fit_global, minimise
 from curvewise.scaling.law import LOSSES, ScalingLaw
 from curvewise.scaling.load import as_scaling_runs
+from curvewise.scaling.optimum import positive
 from curvewise.scaling.runs import ScalingRuns, check_identified, input_warnings
 from curvewise.text import format_interval, format_number, format_pvalue
-from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level, interval_columns
+from curvewise.types.results import FloatArray, Interval, Result, check_level, interval_columns
 
 SHARED = {"additive": ("E", "alpha", "beta"), "tied": ("E", "alpha")}
 """Parameters that two laws have in common where one needs the same multiple of compute at every loss."""
@@ -97,9 +98,7 @@ def compare_scaling_laws(
     for runs in sets:
         check_identified(runs)
     labels = names or (("a", "b") if sets[0].name == sets[1].name else (sets[0].name, sets[1].name))
-    compute = float(sets[0].compute.max() if at is None else as_floats(at, "at"))
-    if not compute > 0:
-        raise InputError(f"{arg('at', at)} must be a number of floating-point operations above 0.")
+    compute = float(sets[0].compute.max()) if at is None else positive(at, "at")
     pair = _Joint(sets[0], sets[1], chosen, how)
     free, shared = pair.separate(), pair.together(share)
     quantities = pair.quantities(shared, compute)

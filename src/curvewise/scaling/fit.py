@@ -13,7 +13,7 @@ weighed, limits are quantiles of refits to weighted runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Self, TypeAlias
@@ -75,11 +75,14 @@ class Forecast:
         What was fitted.
     loss : str
         How residuals count.
+    base : dict of str to float, optional
+        Parameters of the law for data that is not repeated, which are kept and not fitted.
     """
 
     members: tuple[WeighedLaw, ...]
     runs: ScalingRuns
     loss: str
+    base: Mapping[str, float] | None = None
     _inner: InnerErrors | None = None
 
     def noise(self, at: Place) -> FloatArray:
@@ -87,7 +90,7 @@ class Forecast:
 
         It is that of the residuals of the half of the rows that is nearest in compute: small runs are often noisier.
         """
-        rows, size = len(self.runs), self.members[0].data.form.size
+        rows, size = len(self.runs), self.members[0].data.size
         square = (self.log_loss(make_place(self.runs)) - np.log(self.runs.loss)) ** 2
         count = min(max(-(-rows // 2), NEAREST_LEAST), rows)
         distance = np.abs((at.params + at.tokens)[:, None] - np.log(self.runs.params * self.runs.tokens))
@@ -98,7 +101,7 @@ class Forecast:
     @cached_property
     def drift(self) -> float:
         """Root mean square error of log loss per factor e of compute, in inner backtests; NaN with too few runs."""
-        inner = self._inner or inner_errors(self.runs, [m.design for m in self.members], self.loss)
+        inner = self._inner or inner_errors(self.runs, [m.design for m in self.members], self.loss, self.base)
         weights = np.array([m.weight for m in self.members])
         squares = far = 0.0
         for error, distance in zip(*inner, strict=True):
@@ -134,15 +137,13 @@ class Forecast:
         lead = self.leading
         form, theta = lead.data.form, lead.theta[None]
         here, there = (form.values(theta, place) for place in (lead.data.at, form.shift(at)))
-        known, asked = here.slope[0] / here.loss[0], there.slope[0] / there.loss[0]
-        size = np.sqrt((known**2).sum(axis=1)) + 1e-100
-        unit = known / size[:, None]
-        path = np.linalg.pinv(unit @ unit.T, rcond=1e-13, hermitian=True) @ (asked / size[:, None])
-        return np.asarray((path * asked / size[:, None]).sum(axis=0))
+        inverse = inverse_of_squares(here.slope[0] / here.loss[0] * lead.data.free[:, None])
+        requested = there.slope[0] / there.loss[0]
+        return np.asarray(((inverse @ requested) * requested).sum(axis=0))
 
     def band_half_width(self, at: Place, level: float) -> FloatArray:
         """Half the width of the prediction band of log loss for one new run."""
-        size = self.leading.data.form.size
+        size = self.leading.data.size
         quantile = float(stdtrit(max(len(self.runs) - size, 2), 0.5 + level / 2))
         return self.half_width(at, quantile, float(ndtri(0.5 + level / 2) / ndtri(0.975)))
 
@@ -172,8 +173,10 @@ def make_place(runs: ScalingRuns) -> Place:
     return Place(np.log(runs.params), np.log(runs.tokens), unique)
 
 
-def make_data(runs: ScalingRuns, form: str, loss: str = "huber", emphasis: float = 0.0) -> Data:
-    """Return the problem of fitting a form to runs."""
+def make_data(
+    runs: ScalingRuns, form: str, loss: str = "huber", emphasis: float = 0.0, base: Mapping[str, float] | None = None
+) -> Data:
+    """Return the problem of fitting a form to runs; with ``base`` only the constants of repeated data are fitted."""
     at = make_place(runs)
     made: Form = FORMS[form](float(at.params.mean()), float(at.tokens.mean()))
     weights = None
@@ -181,33 +184,43 @@ def make_data(runs: ScalingRuns, form: str, loss: str = "huber", emphasis: float
         weights = (runs.compute / runs.compute.max()) ** emphasis
         weights = weights / weights.mean()
     delta = HUBER if loss == "huber" else np.inf
-    return Data(made.shift(at), np.log(runs.loss), made, delta, weights, logs=loss != "linear")
+    fixed = None
+    if base is not None:
+        fixed = made.private({**base, "R_D": 1.0, "R_N": 1.0})
+        fixed[5:] = np.nan
+    return Data(made.shift(at), np.log(runs.loss), made, delta, weights, logs=loss != "linear", fixed=fixed)
 
 
-def fit_forecast(runs: ScalingRuns, designs: Sequence[Design], loss: str = "huber") -> Forecast:
+def fit_forecast(
+    runs: ScalingRuns, designs: Sequence[Design], loss: str = "huber", base: Mapping[str, float] | None = None
+) -> Forecast:
     """Fit members to runs and weigh them by inner backtests."""
     # Beside others, a form that nearly interpolates the runs has nothing to say.
     spare = 1 if len(designs) > 1 else 0
-    members = [m for m in (_fit(runs, design, loss, spare) for design in designs) if m is not None]
+    members = [m for m in (_fit(runs, design, loss, spare, base) for design in designs) if m is not None]
     if len(members) == 1:
-        return Forecast((members[0],), runs, loss)
-    inner = inner_errors(runs, [m.design for m in members], loss)
+        return Forecast((members[0],), runs, loss, base)
+    inner = inner_errors(runs, [m.design for m in members], loss, base)
     weights = _weights(inner[0], len(members))
     weighted = tuple(m._replace(weight=float(w)) for m, w in zip(members, weights, strict=True))
-    return Forecast(weighted, runs, loss, inner)
+    return Forecast(weighted, runs, loss, base, inner)
 
 
-def _fit(runs: ScalingRuns, design: Design, loss: str, spare: int) -> WeighedLaw | None:
+def _fit(
+    runs: ScalingRuns, design: Design, loss: str, spare: int, base: Mapping[str, float] | None
+) -> WeighedLaw | None:
     """Fit one member; None where there are fewer runs than its parameters and some to spare, or too few sizes."""
-    data = make_data(runs, design[0], loss, design[1])
-    few_sizes = spare and data.form.size > 4 and min(map(count_sizes, make_place(runs)[:2])) < 3
-    if runs.count < data.form.size + spare or few_sizes:
+    data = make_data(runs, design[0], loss, design[1], base)
+    few_sizes = spare and data.size > 4 and min(map(count_sizes, make_place(runs)[:2])) < 3
+    if runs.count < data.size + spare or few_sizes:
         return None
     theta, value = fit_global(data)
     return WeighedLaw(design, data, theta, value)
 
 
-def inner_errors(runs: ScalingRuns, designs: Sequence[Design], loss: str = "huber") -> InnerErrors:
+def inner_errors(
+    runs: ScalingRuns, designs: Sequence[Design], loss: str = "huber", base: Mapping[str, float] | None = None
+) -> InnerErrors:
     """Hold out the largest runs at each factor of :data:`INNER`.
 
     Returns
@@ -227,7 +240,7 @@ def inner_errors(runs: ScalingRuns, designs: Sequence[Design], loss: str = "hube
             continue
         outside = runs.select(held)
         at, measured = make_place(outside), np.log(outside.loss)
-        fits = [_fit(inside, design, loss, 1) for design in designs]
+        fits = [_fit(inside, design, loss, 1, base) for design in designs]
         errors.append(
             np.stack([np.full(len(outside), np.nan) if m is None else m.log_loss(at) - measured for m in fits])
         )
@@ -329,7 +342,15 @@ class ProfileIntervals:
     def limits(self, quantities: Sequence[Quantity] | QuantityFamily, level: float = 0.95) -> FloatArray:
         """Return low and high of each quantity, shape (2, Q); infinite where the data do not bound it."""
         family = quantities if isinstance(quantities, QuantityFamily) else QuantityFamily.of(quantities)
-        slopes = family.slope(np.tile(self.theta, (family.number, 1)), np.arange(family.number))
+        every, fitted = np.arange(family.number), np.tile(self.theta, (family.number, 1))
+        slopes = family.slope(fitted, every)
+        moved = np.flatnonzero(np.einsum("qp,pr,qr->q", slopes, self.inverse, slopes) > 0)
+        if len(moved) < family.number:  # the others follow from parameters that are not fitted
+            found = np.tile(family.value(fitted, every), (2, 1))
+            if len(moved):
+                part = QuantityFamily(len(moved), lambda theta, which: family.value(theta, moved[which]))
+                found[:, moved] = self.limits(part, level)
+            return found
         scale, degrees = self._grouped(slopes) if not self.independent else self._single(family, slopes)
         threshold = 0.5 * stdtrit(degrees, 0.5 + level / 2) ** 2 * scale
         return _search(self, family, slopes, threshold)
@@ -343,7 +364,7 @@ class ProfileIntervals:
         squared errors of the rows that it rests on (squares) or by refits with random weights (Huber), so is the scale:
         the log r of this further ratio is shrunk as James and Stein do, by 1 − s²/r², with s the error of r.
         """
-        n, size = len(self.groups), len(self.theta)
+        n, size = len(self.groups), self.data.size
         influence = (slopes @ self.inverse @ self.jacobian) ** 2
         total = influence.sum(axis=1)
         if np.isinf(self.data.delta):
@@ -467,7 +488,8 @@ class ProfileIntervals:
     def jacobian(self) -> FloatArray:
         """Derivatives of log loss, or of the loss itself, in the parameters, shape (P, n)."""
         values = self.data.form.values(self.theta[None], self.data.at)
-        return np.asarray(values.slope[0] / values.loss[0] if self.data.logs else values.slope[0])
+        slope = values.slope[0] / values.loss[0] if self.data.logs else values.slope[0]
+        return np.asarray(slope * self.data.free[:, None])
 
     @cached_property
     def inverse(self) -> FloatArray:
@@ -477,7 +499,8 @@ class ProfileIntervals:
 
 def inverse_of_squares(jacobian: FloatArray) -> FloatArray:
     """Return the inverse of JJᵀ, shape (P, P), for J of shape (P, n) whose rows differ widely in size."""
-    size = np.sqrt((jacobian**2).sum(axis=1)) + 1e-100
+    size = np.sqrt((jacobian**2).sum(axis=1))
+    size = np.where(size > 0, size, np.inf)  # a parameter that nothing depends on has no variance
     unit = jacobian / size[:, None]
     return np.asarray(np.linalg.pinv(unit @ unit.T, rcond=1e-13, hermitian=True) / np.outer(size, size))
 
@@ -736,7 +759,7 @@ class Uncertainty:
             take = int(np.round(member.weight * RESAMPLES))
             if take:
                 form = member.data.form
-                free = max(runs - form.size, 1)
+                free = max(runs - member.data.size, 1)
                 stretch = np.sqrt(runs / free) * stdtrit(free, 0.5 + level / 2) / ndtri(0.5 + level / 2)
                 centre = of(form, member.theta[None])
                 kept.append(centre + stretch * (of(form, refits[rng.permutation(RESAMPLES)[:take]]) - centre))

@@ -417,6 +417,8 @@ class Data:
         Weights of the rows.
     logs : bool
         Whether residuals are those of log loss; else of the loss itself.
+    fixed : ndarray, shape (P,), optional
+        Values of parameters that are not fitted; NaN for those that are.
     """
 
     at: Place
@@ -425,11 +427,25 @@ class Data:
     delta: float
     weights: FloatArray | None = None
     logs: bool = True
+    fixed: FloatArray | None = None
+
+    @property
+    def free(self) -> NDArray[np.bool_]:
+        """True for the parameters that are fitted, shape (P,)."""
+        return np.ones(self.form.size, dtype=np.bool_) if self.fixed is None else np.isnan(self.fixed)
+
+    @property
+    def size(self) -> int:
+        """Number of parameters that are fitted."""
+        return int(self.free.sum())
 
     @property
     def bounds(self) -> tuple[FloatArray, FloatArray]:
-        """Limits of the parameters."""
-        return self.form.bounds(float(np.exp(self.log_loss.min())))
+        """Limits of the parameters; those that are not fitted have both at their value."""
+        low, high = self.form.bounds(float(np.exp(self.log_loss.min())))
+        if self.fixed is None:
+            return low, high
+        return np.where(self.free, low, self.fixed), np.where(self.free, high, self.fixed)
 
     def residuals(self, theta: FloatArray) -> FloatArray:
         """Return log predicted minus log measured loss, shape (K, n); without logarithms where those are not fitted."""
@@ -636,7 +652,7 @@ FINISHED = 6
 """Starts that are followed to the end, of those that are best after a few steps."""
 
 
-def fit_global(data: Data, fixed: FloatArray | None = None, most: int = 4) -> tuple[FloatArray, float]:
+def fit_global(data: Data, most: int = 4) -> tuple[FloatArray, float]:
     """Find the global minimum of the objective.
 
     The law is linear in E, A and B once the exponents are given: on a grid of exponents they are solved for by
@@ -647,8 +663,6 @@ def fit_global(data: Data, fixed: FloatArray | None = None, most: int = 4) -> tu
     ----------
     data : Data
         Runs with form and loss.
-    fixed : ndarray, shape (P,), optional
-        Values of parameters that are not fitted; NaN for those that are.
     most : int
         Valleys to begin from.
 
@@ -659,15 +673,12 @@ def fit_global(data: Data, fixed: FloatArray | None = None, most: int = 4) -> tu
     value : float
         The sum of Huber terms, or half the sum of squares.
     """
-    lower, upper = data.bounds
-    if fixed is not None:
-        lower, upper = (np.where(np.isnan(fixed), bound, fixed) for bound in (lower, upper))
-    guesses = np.clip(starts(data, most), lower, upper)
+    guesses = np.clip(starts(data, most), *data.bounds)
     if len(guesses) > FINISHED:
         # Forms with more parameters have many starts, most of which lead to the same few minima.
-        guesses, value = minimise(lambda t, _: data.bowl(t), guesses, data.form, (lower, upper), steps=15)
+        guesses, value = minimise(lambda t, _: data.bowl(t), guesses, data.form, data.bounds, steps=15)
         guesses = guesses[np.argsort(value)[:FINISHED]]
-    theta, value = minimise(lambda t, _: data.bowl(t), guesses, data.form, (lower, upper))
+    theta, value = minimise(lambda t, _: data.bowl(t), guesses, data.form, data.bounds)
     best = int(value.argmin())
     return theta[best], float(value[best])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -11,12 +10,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
-from curvewise.errors import CurvewiseWarning, InputError, Message, arg
+from curvewise.errors import InputError, Message, quietly, warn_all
 from curvewise.scaling.load import as_scaling_runs
-from curvewise.scaling.optimum import LOG6, NEAR, ComputeOptimal, Sensitivity, measure_sensitivity, short
+from curvewise.scaling.optimum import (
+    NEAR,
+    ComputeOptimal,
+    Refittable,
+    Sensitivity,
+    extrapolation_notes,
+    make_optimum,
+    measure_sensitivity,
+    read_budgets,
+    short,
+)
 from curvewise.scaling.runs import ScalingRuns, input_warnings
 from curvewise.text import format_count, format_interval
-from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level
+from curvewise.types.results import FloatArray, Interval, as_floats, check_level
 
 GAP = 0.1
 """Gap in log C from which runs belong to different budgets: budgets of a study differ by factors."""
@@ -82,9 +91,16 @@ def fit_power_law(x: ArrayLike, y: ArrayLike, *, std: ArrayLike | None = None, l
     """
     check_level(level)
     given_x, given_y = as_floats(x, "x"), as_floats(y, "y")
-    known = np.isfinite(given_y)
-    weights = np.ones(len(given_x)) if std is None else 1.0 / as_floats(std, "std") ** 2
-    known &= np.isfinite(weights)
+    spreads = np.ones(given_x.shape) if std is None else as_floats(std, "std")
+    if given_x.ndim != 1 or not given_x.shape == given_y.shape == spreads.shape:
+        shapes = f"{given_x.shape}, {given_y.shape}" + ("" if std is None else f" and {spreads.shape}")
+        raise InputError(f"x, y and std must be lists of one length; their shapes are {shapes}.")
+    for name, values in (("x", given_x), ("y", given_y), ("std", spreads)):
+        left_out = np.isnan(values) if name != "x" else np.zeros(len(values), dtype=np.bool_)
+        if not (left_out | ((values > 0) & np.isfinite(values))).all():
+            raise InputError("must hold finite numbers above 0.", argument=name)
+    known = ~np.isnan(given_y) & ~np.isnan(spreads)
+    weights = 1.0 / spreads**2
     log_x, log_y, w = np.log(given_x[known]), np.log(given_y[known]), weights[known]
     if len(log_x) < 2 or np.ptp(log_x) == 0:
         raise InputError(f"holds {format_count(len(log_x), 'point')}: a power law needs two at least.", argument="x")
@@ -156,8 +172,7 @@ def fit_isoflops(
     notes += [Message(f"The budget {budget:.3g} FLOP is left out: {why}.") for budget, why in dropped]
     if len(minima) == 2:
         notes.append("Two budgets fix a power law exactly: there are no intervals.")
-    for text in notes:
-        warnings.warn(text, CurvewiseWarning, stacklevel=2)
+    warn_all(notes)
     return IsoflopFit(
         name=given.name,
         params_exponent=a,
@@ -184,7 +199,7 @@ def budget_groups(runs: ScalingRuns, budgets: ArrayLike | None = None) -> list[t
     logs = np.log(runs.compute if runs.flops is None else runs.flops)
     if budgets is not None:
         named = np.sort(np.atleast_1d(as_floats(budgets, "budgets")))
-        if not (np.isfinite(named) & (named > 0)).all():
+        if not named.size or not (np.isfinite(named) & (named > 0)).all():
             raise InputError("must be numbers above 0.", argument="budgets")
         nearest = np.abs(logs[:, None] - np.log(named)).argmin(axis=1)
         return [(float(named[k]), np.flatnonzero(nearest == k)) for k in range(len(named)) if (nearest == k).any()]
@@ -223,7 +238,7 @@ def _minima(
 
 
 @dataclass(frozen=True, eq=False)
-class IsoflopFit(Result):
+class IsoflopFit(Refittable):
     """Power laws of the compute-optimal size: N* = k C^a and D* = C/6N*.
 
     Attributes
@@ -270,59 +285,18 @@ class IsoflopFit(Result):
         IsoFLOP fits predict sizes; ``loss`` is NaN beyond what was measured.
         """
         check_level(level)
-        single = np.ndim(budget) == 0
-        given = np.atleast_1d(as_floats(budget, "budget"))
-        if given.ndim != 1 or not (np.isfinite(given) & (given > 0)).all():
-            raise InputError(
-                f"{arg('budget', budget)} must be a number of floating-point operations above 0, or a list."
-            )
-        n = self._law.at(given, level)
-        total = np.log(given) - LOG6
+        budgets = read_budgets(budget)
+        size = self._law.at(budgets, level)
         # Half the width of the parabola at 0.1% above the loss of the largest budget.
         near = float(np.sqrt(NEAR * self.optimum_loss[-1] / self.curvature[-1]))
-        ranges = tuple((float(np.exp(v - near)), float(np.exp(v + near))) for v in n[0])
-
-        def intervals(centre: FloatArray, low: FloatArray, high: FloatArray) -> Any:
-            made = tuple(
-                Interval(float(np.exp(e)), float(np.exp(a)), float(np.exp(b)), level)
-                for e, a, b in zip(centre, low, high, strict=True)
-            )
-            return made[0] if single else made
-
-        unknown = np.full(len(given), np.nan)
-        return ComputeOptimal(
-            budget=float(given[0]) if single else tuple(given.tolist()),
-            params=intervals(*n),
-            tokens=intervals(total - n[0], total - n[2], total - n[1]),
-            loss=intervals(unknown, unknown, unknown),
-            tokens_per_param=intervals(total - 2 * n[0], total - 2 * n[2], total - 2 * n[1]),
-            params_range=ranges[0] if single else ranges,
-            level=level,
-            unique_tokens=None,
-            warnings=(),
-        )
-
-    def sensitivity(
-        self, budget: float | None = None, *, drop: Sequence[int] | None = None, level: float = 0.95
-    ) -> Sensitivity:
-        """Show the compute-optimal size as the fitting window moves: without the highest losses, and flagged rows.
-
-        Parameters
-        ----------
-        budget : float, optional
-            Compute in FLOP; by default a hundred times the largest budget.
-        drop : sequence of int, optional
-            How many of the highest losses to drop; by default about 2, 8 and 16% of the rows.
-        level : float
-            Coverage of the interval that answers are compared with.
-        """
-        found = self._sensitivity(budget, drop, level)
-        for text in found.warnings:
-            warnings.warn(text, CurvewiseWarning, stacklevel=2)
+        ranges = [(float(np.exp(v - near)), float(np.exp(v + near))) for v in size[0]]
+        unknown = np.full(len(budgets), np.nan)
+        found = make_optimum(budget, size, (unknown,) * 3, ranges, level, extrapolation_notes(self.runs, budgets))
+        warn_all(found.warnings)
         return found
 
     def _sensitivity(self, budget: float | None, drop: Sequence[int] | None, level: float) -> Sensitivity:
-        at = 100 * float(self.budget.max()) if budget is None else float(as_floats(budget, "budget"))
+        at = budget or 100 * float(self.budget.max())
 
         def answer(part: ScalingRuns) -> tuple[float, float, float]:
             minima, _ = _minima(part, self._budgets)
@@ -332,7 +306,8 @@ class IsoflopFit(Result):
             law = fit_power_law(c, np.exp(log_n), std=error if self.weighted else None)
             return float(law.at(np.array([at]))[0][0]), law.exponent.estimate, float("nan")
 
-        interval = self.compute_optimal(at, level=level).tokens_per_param
+        with quietly():
+            interval = self.compute_optimal(at, level=level).tokens_per_param
         return measure_sensitivity(self.runs, answer, at, interval, drop)
 
     @property

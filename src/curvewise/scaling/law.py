@@ -19,20 +19,20 @@ from curvewise.scaling.fit import (
     Forecast,
     Quantity,
     Uncertainty,
-    WeighedLaw,
     fit_forecast,
-    make_data,
     make_place,
     refit,
     resample_runs,
     split_by_compute,
 )
-from curvewise.scaling.forms import EXPONENT_BOUNDS, FORMS, Place, fit_global
+from curvewise.scaling.forms import EXPONENT_BOUNDS, FORMS, Place
 from curvewise.scaling.load import as_scaling_runs
 from curvewise.scaling.optimum import (
     OFF,
     ComputeOptimal,
+    Refittable,
     Sensitivity,
+    check_repeats_known,
     extrapolation_notes,
     find_optimum,
     measure_sensitivity,
@@ -127,25 +127,32 @@ def fit_scaling_law(
         designs: list[Design] = [(name, emphasis) for name in names for emphasis in EMPHASES]
     else:
         designs = [(form, 0.0)]
-    parameters = 2 if base is not None else min(len(FORMS[name].names) for name, _ in designs)
-    check_identified(given, parameters, fewest=2 if few else FEWEST)
-    forecast = fit_forecast(given, designs, loss) if base is None else _with_base(given, base, loss)
+    known = None if base is None else _read_base(base)
+    check_identified(given, _fewest_parameters(designs, known), fewest=2 if few else FEWEST)
+    forecast = fit_forecast(given, designs, loss, known)
     return _make_law(given, form, loss, tuple(designs), forecast, repeats, few)
 
 
-def _with_base(runs: ScalingRuns, base: Mapping[str, float] | ScalingLaw, loss: str) -> Forecast:
-    """Fit the two constants of repeated data to a law that is given."""
-    known = (
-        {k: getattr(base, k) for k in ("E", "A", "B", "alpha", "beta")} if isinstance(base, ScalingLaw) else dict(base)
-    )
-    if missing := [k for k in ("E", "A", "B", "alpha", "beta") if k not in known]:
+BASE = ("E", "A", "B", "alpha", "beta")
+"""Parameters of the additive law, which ``base`` gives."""
+
+
+def _read_base(base: Mapping[str, float] | ScalingLaw) -> dict[str, float]:
+    """Return the parameters of a law that is given."""
+    if isinstance(base, ScalingLaw):
+        return {k: getattr(base, k) for k in BASE}
+    if missing := [k for k in BASE if k not in base]:
         raise InputError(f"{arg('base')} lacks {', '.join(missing)}.")
-    data = make_data(runs, "repeated", loss)
-    fixed = data.form.private(known | {"R_D": 1.0, "R_N": 1.0})
-    fixed[5:] = np.nan
-    theta, value = fit_global(data, fixed)
-    member = WeighedLaw(("repeated", 0.0), data, theta, value)
-    return Forecast((member,), runs, loss)
+    known = {k: float(as_floats(base[k], f"base[{k!r}]")) for k in BASE}
+    if wrong := [k for k, v in known.items() if not (np.isfinite(v) and (v > 0 or (v == 0 and k == "E")))]:
+        problem = f"holds {known[wrong[0]]:g} for {wrong[0]}: A, B, alpha and beta lie above 0, and E is not below 0."
+        raise InputError(problem, argument="base")
+    return known
+
+
+def _fewest_parameters(designs: Sequence[Design], base: Mapping[str, float] | None) -> int:
+    """Return the number of parameters of the form with the fewest; those of a base are not fitted."""
+    return min(len(FORMS[name].names) for name, _ in designs) - (0 if base is None else len(BASE))
 
 
 def _make_law(
@@ -191,8 +198,8 @@ def _fit_warnings(runs: ScalingRuns, forecast: Forecast, form: str, repeats: boo
     notes = []
     named = dict(zip(lead.data.form.names, lead.theta, strict=True))
     low, high = lead.data.bounds
-    at_bound = [k for k, v, a, b in zip(named, lead.theta, low, high, strict=True) if v <= a or v >= b]
-    if named["E"] <= 1e-6 * np.exp(lead.data.log_loss.min()):
+    at_bound = [k for k, v, a, b in zip(named, lead.theta, low, high, strict=True) if a < b and not a < v < b]
+    if forecast.base is None and named["E"] <= 1e-6 * np.exp(lead.data.log_loss.min()):
         notes.append(
             "E is at 0: these runs do not show the irreducible loss, and extrapolations fall without end. Add larger "
             "runs or more tokens."
@@ -227,7 +234,7 @@ def _fit_warnings(runs: ScalingRuns, forecast: Forecast, form: str, repeats: boo
 
 
 @dataclass(frozen=True, eq=False)
-class ScalingLaw(Result):
+class ScalingLaw(Refittable):
     """A fitted scaling law.
 
     Attributes
@@ -308,6 +315,9 @@ class ScalingLaw(Result):
         found = {}
         for name, low, high in zip(names, *limits, strict=True):
             quantity, in_logs, floor, top = there[name]
+            if low == high:  # a parameter that was given
+                found[name] = Interval(getattr(self, name), getattr(self, name), getattr(self, name), level)
+                continue
             if name in ("alpha", "beta", *self.further):
                 # Where the solver stopped at its own bound, the data set no limit.
                 lowest, highest = (float(quantity(bound[None])[0]) for bound in bounds)
@@ -372,6 +382,7 @@ class ScalingLaw(Result):
 
     def loss_at(self, params: ArrayLike, tokens: ArrayLike, unique_tokens: ArrayLike | None = None) -> FloatArray:
         """Return the expected loss at sizes, shape (n,)."""
+        check_repeats_known(self._forecast, unique_tokens)
         return np.exp(self._forecast.log_loss(_places(params, tokens, unique_tokens)))
 
     def predict(
@@ -410,6 +421,7 @@ class ScalingLaw(Result):
         """Return the columns of :meth:`predict`."""
         check_level(level)
         _check_choice("interval", interval, INTERVALS)
+        check_repeats_known(self._forecast, unique_tokens)
         at = _places(params, tokens, unique_tokens)
         warn_all(map(Message, self.extrapolation(params, tokens)))
         centre = self._forecast.log_loss(at)
@@ -457,8 +469,7 @@ class ScalingLaw(Result):
         """
         check_level(level)
         found = find_optimum(self._forecast, self._uncertainty, budget, level, unique_tokens)
-        for text in found.warnings:
-            warnings.warn(text, CurvewiseWarning, stacklevel=2)
+        warn_all(found.warnings)
         return found
 
     def backtest(self, hold_out: float = 16, *, level: float = 0.95) -> Backtest:
@@ -472,34 +483,16 @@ class ScalingLaw(Result):
             Coverage of the prediction band.
         """
         check_level(level)
-        return run_backtest(self.runs, self._designs, self.form, self.loss, hold_out, level)
-
-    def sensitivity(
-        self, budget: float | None = None, *, drop: Sequence[int] | None = None, level: float = 0.95
-    ) -> Sensitivity:
-        """Show the compute-optimal size as the fitting window moves.
-
-        Parameters
-        ----------
-        budget : float, optional
-            Compute in FLOP; by default a hundred times that of the largest run.
-        drop : sequence of int, optional
-            How many of the highest losses to drop; by default about 2, 8 and 16% of the runs.
-        level : float
-            Coverage of the interval that answers are compared with.
-        """
-        found = self._sensitivity(budget, drop, level)
-        for text in found.warnings:
-            warnings.warn(text, CurvewiseWarning, stacklevel=2)
-        return found
+        return run_backtest(self, hold_out, level)
 
     def _sensitivity(self, budget: float | None, drop: Sequence[int] | None, level: float) -> Sensitivity:
-        at = 100 * float(self.runs.compute.max()) if budget is None else float(as_floats(budget, "budget"))
+        at = budget or 100 * float(self.runs.compute.max())
         optimum = find_optimum(self._forecast, self._uncertainty, at, level, None)
 
         def answer(part: ScalingRuns) -> tuple[float, float, float]:
-            check_identified(part)
-            forecast = fit_forecast(part, self._designs, self.loss)
+            least = _fewest_parameters(self._designs, self._forecast.base)
+            check_identified(part, least, fewest=2 if self._few else FEWEST)
+            forecast = fit_forecast(part, self._designs, self.loss, self._forecast.base)
             silent = Uncertainty(forecast, part.groups, known=False)
             best = find_optimum(forecast, silent, at, level, None)
             alpha, beta = (float(v[0]) for v in forecast.leading.data.form.exponents(forecast.leading.theta[None]))
@@ -607,12 +600,11 @@ class Backtest(Result):
         )
 
 
-def run_backtest(
-    runs: ScalingRuns, designs: Sequence[Design], form: str, loss: str, hold_out: float, level: float = 0.95
-) -> Backtest:
+def run_backtest(law: ScalingLaw, hold_out: float, level: float = 0.95) -> Backtest:
     """Hold out the runs within a factor of the largest compute, and predict them from the rest."""
     if not isinstance(hold_out, int | float | np.number) or not hold_out > 1:
         raise InputError("must be a factor of compute above 1, such as 16.", argument="hold_out", value=hold_out)
+    runs, designs, base = law.runs, law._designs, law._forecast.base
     kept, held = split_by_compute(runs, float(hold_out))
     left = len(np.unique(runs.groups[kept]))
     if left < FEWEST:
@@ -624,12 +616,12 @@ def run_backtest(
         )
     inside, outside = runs.select(kept), runs.select(held)
     try:
-        check_identified(inside, min(len(FORMS[name].names) for name, _ in designs))
+        check_identified(inside, _fewest_parameters(designs, base))
     except InputError as problem:
         raise InputError(f"{arg('hold_out', hold_out)} leaves runs that identify no law: {problem}") from None
-    forecast = fit_forecast(inside, designs, loss)
+    forecast = fit_forecast(inside, designs, law.loss, base)
     published = "repeated" if any(name == "repeated" for name, _ in designs) else "additive"
-    rival = fit_forecast(inside, [(published, 0.0)], "huber")
+    rival = fit_forecast(inside, [(published, 0.0)], "huber", base)
     at = make_place(outside)
     predicted, measured = forecast.log_loss(at), np.log(outside.loss)
     half = forecast.band_half_width(at, level)
@@ -640,7 +632,7 @@ def run_backtest(
     few = [f"Only {format_count(len(outside), 'run')} are held out: their coverage says little."] * (len(outside) < 5)
     return Backtest(
         hold_out=float(hold_out),
-        form=form,
+        form=law.form,
         error=error,
         coverage=float((np.abs(predicted - measured) <= half).mean()),
         published_error=other,
@@ -663,6 +655,8 @@ def _places(params: ArrayLike, tokens: ArrayLike, unique_tokens: ArrayLike | Non
     if unique_tokens is not None:
         parts.append(as_floats(unique_tokens, "unique_tokens"))
     for name, part in zip(("params", "tokens", "unique_tokens"), parts, strict=False):
+        if not part.size:
+            raise InputError("is empty: give at least one size.", argument=name)
         if not (np.isfinite(part) & (part > 0)).all():
             raise InputError(f"holds {format_number(float(part.min()))}: give numbers above 0.", argument=name)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError, Message, arg
+from curvewise.errors import InputError, Message, arg, warn_all
 from curvewise.scaling.fit import Forecast, Uncertainty
 from curvewise.scaling.forms import Form, Place, Repeated
 from curvewise.scaling.runs import ScalingRuns
 from curvewise.text import format_count, format_interval, format_number
-from curvewise.types.results import FloatArray, Interval, Result, as_floats
+from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level
 
 NEAR = 1e-3
 """Relative excess over the best loss that counts as equally good: about the noise of a run."""
@@ -52,8 +53,8 @@ class ComputeOptimal(Result):
     tokens_per_param: Any
     params_range: Any
     level: float
-    unique_tokens: float | None
-    warnings: tuple[str, ...]
+    unique_tokens: float | None = None
+    warnings: tuple[str, ...] = ()
     _forecast: Forecast | None = None
 
     def loss_by_size(self, budget: float, params: FloatArray) -> FloatArray:
@@ -132,21 +133,29 @@ def _with_limits(estimate: float, low: float, high: float) -> str:
     return f"{short(estimate)} [{short(low)}, {short(high)}]"
 
 
+def positive(value: Any, name: str, noun: str = "floating-point operations") -> float:
+    """Return one number above 0, or raise an error that names the argument."""
+    number = as_floats(value, name)
+    if number.ndim or not np.isfinite(number) or number <= 0:
+        raise InputError(f"{arg(name, value)} must be a number of {noun} above 0.")
+    return float(number)
+
+
+def read_budgets(budget: Any) -> FloatArray:
+    """Return one budget of compute or a list of them as an array, shape (M,)."""
+    given = np.atleast_1d(as_floats(budget, "budget"))
+    if given.ndim != 1 or not len(given) or not (np.isfinite(given) & (given > 0)).all():
+        raise InputError(f"{arg('budget', budget)} must be a number of floating-point operations above 0, or a list.")
+    return given
+
+
 def find_optimum(
     forecast: Forecast, uncertainty: Uncertainty, budget: Any, level: float, unique_tokens: float | None
 ) -> ComputeOptimal:
     """Find the compute-optimal model for a budget, or a list of them."""
-    single = np.ndim(budget) == 0
-    given = np.atleast_1d(as_floats(budget, "budget"))
-    if given.ndim != 1 or not len(given) or not (np.isfinite(given) & (given > 0)).all():
-        raise InputError(f"{arg('budget', budget)} must be a number of floating-point operations above 0, or a list.")
-    if unique_tokens is not None and not isinstance(forecast.leading.data.form, Repeated):
-        raise InputError(
-            f"{arg('unique_tokens', unique_tokens)} needs a law of repeated data: fit one with "
-            f"{arg('form', 'repeated')}."
-        )
-    logs = np.log(given)
-    unique = None if unique_tokens is None else float(np.log(unique_tokens))
+    logs = np.log(read_budgets(budget))
+    check_repeats_known(forecast, unique_tokens)
+    unique = None if unique_tokens is None else float(np.log(positive(unique_tokens, "unique_tokens", "tokens")))
 
     def best(form: Form, theta: FloatArray, at: FloatArray) -> tuple[FloatArray, FloatArray]:
         where = form.optimum(theta, at) if unique is None else _searched(form, theta, at, unique)
@@ -158,36 +167,66 @@ def find_optimum(
     else:
         log_n, log_loss = _mixed_optimum(forecast, logs, unique)
     (n_low, n_high), (l_low, l_high) = uncertainty.optima(best, logs, level, sampled=unique is not None)
-    ranges = _ranges(forecast, logs, log_n, log_loss, unique)
-    total = logs - LOG6
-
-    def intervals(centre: FloatArray, low: FloatArray, high: FloatArray) -> Any:
-        with np.errstate(over="ignore"):
-            ends = np.exp(np.stack([centre, low, high]))
-        made = tuple(Interval(float(e), float(a), float(b), level) for e, a, b in ends.T)
-        return made[0] if single else made
-
-    notes = extrapolation_notes(forecast.runs, given)
+    notes = extrapolation_notes(forecast.runs, np.exp(logs))
     measured = np.log(forecast.runs.tokens / forecast.runs.params)
-    ratio = total - 2 * log_n
+    ratio = logs - LOG6 - 2 * log_n
     if unique is None and (ratio.min() < measured.min() - OFF or ratio.max() > measured.max() + OFF):
         ends = " to ".join(dict.fromkeys(f"{np.exp(v):.3g}" for v in (ratio.min(), ratio.max())))
         notes.append(
             f"The optimum has {ends} tokens per parameter, far from the {np.exp(measured.min()):.3g} to "
             f"{np.exp(measured.max()):.3g} of the runs: train some such models before relying on it."
         )
-    return ComputeOptimal(
-        budget=float(given[0]) if single else tuple(given.tolist()),
-        params=intervals(log_n, n_low, n_high),
-        tokens=intervals(total - log_n, total - n_high, total - n_low),
-        loss=intervals(log_loss, l_low, l_high),
-        tokens_per_param=intervals(total - 2 * log_n, total - 2 * n_high, total - 2 * n_low),
-        params_range=ranges[0] if single else tuple(ranges),
-        level=level,
+    return make_optimum(
+        budget,
+        (log_n, n_low, n_high),
+        (log_loss, l_low, l_high),
+        _ranges(forecast, logs, log_n, log_loss, unique),
+        level,
+        notes,
         unique_tokens=unique_tokens,
-        warnings=tuple(notes),
         _forecast=forecast,
     )
+
+
+def make_optimum(
+    budget: Any,
+    log_n: Sequence[FloatArray],
+    log_loss: Sequence[FloatArray],
+    ranges: Sequence[tuple[float, float]],
+    level: float,
+    notes: Sequence[str],
+    **further: Any,
+) -> ComputeOptimal:
+    """Make the result of log N* and log loss, each as estimate, low and high of the budgets, shape (M,)."""
+    budgets, single = read_budgets(budget), np.ndim(budget) == 0
+    total = np.log(budgets) - LOG6
+    size, low, high = log_n
+
+    def intervals(*ends: FloatArray) -> Any:
+        with np.errstate(over="ignore"):
+            made = tuple(Interval(*map(float, row), level) for row in np.exp(np.stack(ends)).T)
+        return made[0] if single else made
+
+    return ComputeOptimal(
+        budget=float(budgets[0]) if single else tuple(budgets.tolist()),
+        params=intervals(size, low, high),
+        tokens=intervals(total - size, total - high, total - low),
+        loss=intervals(*log_loss),
+        tokens_per_param=intervals(total - 2 * size, total - 2 * high, total - 2 * low),
+        params_range=ranges[0] if single else tuple(ranges),
+        level=level,
+        warnings=tuple(map(Message, notes)),
+        **further,
+    )
+
+
+def check_repeats_known(forecast: Forecast, unique_tokens: Any) -> None:
+    """Refuse a number of distinct tokens for a law that does not know of repetition."""
+    if unique_tokens is not None and not isinstance(forecast.leading.data.form, Repeated):
+        raise InputError(
+            f"{arg('unique_tokens', unique_tokens)} needs a law of repeated data: fit one with "
+            f"{arg('form', 'repeated')}."
+        )
 
 
 def extrapolation_notes(runs: ScalingRuns, compute: FloatArray) -> list[str]:
@@ -340,6 +379,33 @@ class Sensitivity(Result):
         )
 
 
+class Refittable(Result):
+    """A fit to runs of which :class:`Sensitivity` shows how it depends on them."""
+
+    def sensitivity(
+        self, budget: float | None = None, *, drop: Sequence[int] | None = None, level: float = 0.95
+    ) -> Sensitivity:
+        """Show the compute-optimal size as the fitting window moves: without the highest losses, and flagged rows.
+
+        Parameters
+        ----------
+        budget : float, optional
+            Compute in FLOP; by default a hundred times the largest that was fitted.
+        drop : sequence of int, optional
+            How many of the highest losses to drop; by default about 2, 8 and 16% of the rows.
+        level : float
+            Coverage of the interval that answers are compared with.
+        """
+        check_level(level)
+        found = self._sensitivity(None if budget is None else positive(budget, "budget"), drop, level)
+        warn_all(found.warnings)
+        return found
+
+    @abstractmethod
+    def _sensitivity(self, budget: float | None, drop: Sequence[int] | None, level: float) -> Sensitivity:
+        """Return the sensitivity without Python warnings."""
+
+
 Answer = Callable[[ScalingRuns], tuple[float, float, float]]
 """From runs to log N*, the exponent a and the expected loss at the budget."""
 
@@ -366,7 +432,10 @@ def measure_sensitivity(
     if drop is None:
         counts = [k for k in (round(share * count) for share in SHARES) if k <= count - 6]
     else:
-        counts = [int(k) for k in drop]
+        dropped = np.atleast_1d(as_floats(drop, "drop"))
+        counts = [int(k) for k in dropped]
+        if (dropped != np.round(dropped)).any():
+            raise InputError("must hold whole numbers of rows.", argument="drop", value=drop)
     if any(k < 0 or k > count - 6 for k in counts):
         raise InputError(f"must lie between 0 and {count - 6}, so that six runs remain.", argument="drop", value=drop)
     order = np.argsort(-runs.loss, kind="stable")

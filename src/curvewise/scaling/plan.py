@@ -19,10 +19,10 @@ from curvewise.errors import InputError, Message, arg, quietly, warn_all
 from curvewise.scaling.fit import ProfileIntervals, QuantityFamily, make_data
 from curvewise.scaling.forms import Place
 from curvewise.scaling.law import ScalingLaw, fit_scaling_law
-from curvewise.scaling.optimum import LOG6, short
+from curvewise.scaling.optimum import LOG6, positive, short
 from curvewise.scaling.runs import ScalingRuns
 from curvewise.text import format_count, format_interval, format_number
-from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level
+from curvewise.types.results import FloatArray, Interval, Result, check_level
 
 QUANTITIES = ("params", "loss", "exponent", "alpha", "beta", "E")
 LEVELS = 10
@@ -100,11 +100,11 @@ def plan_scaling_runs(
         raise InputError(f"{arg('quantity', quantity)} is not known: use one of {', '.join(map(repr, QUANTITIES))}.")
     if not 0 < factor < 1:
         raise InputError(f"{arg('factor', factor)} must lie between 0 and 1, such as 0.5 for half the width.")
-    log_budget = float(np.log(_positive(budget, "budget")))
+    log_budget = float(np.log(positive(budget, "budget")))
     if most < 1:
         raise InputError(f"{arg('most', most)} must be at least 1.")
     planner = _Planner(law, quantity, log_budget, level)
-    limit = float(planner.runs.compute.max()) if largest is None else _positive(largest, "largest")
+    limit = float(planner.runs.compute.max()) if largest is None else positive(largest, "largest")
     now = planner.interval(planner.runs)
     notes = []
     if not np.isfinite(planner.width(now)):
@@ -234,13 +234,6 @@ class ScalingPlan(Result):
             f"{format_number(self.cost / self.spent, 2)} times what the present runs took, are expected to narrow it "
             f"to {self.expected_factor:.0%} of its width; parameters and tokens: {sizes}."
         )
-
-
-def _positive(value: Any, name: str) -> float:
-    number = as_floats(value, name)
-    if number.ndim or not np.isfinite(number) or number <= 0:
-        raise InputError(f"{arg(name, value)} must be a number of floating-point operations above 0.")
-    return float(number)
 
 
 @dataclass(frozen=True)

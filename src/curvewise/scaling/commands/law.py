@@ -226,9 +226,11 @@ def isoflops(
     runs = (reading or ScalingReading()).load(file)
     with quietly():
         result = fit_isoflops(runs, budgets=nominal or None, weighted=weighted, level=level)
-    more, document = {}, {}
+    more, document, warnings = {}, {}, ()
     if budget:
-        found = result.compute_optimal(budget if len(budget) > 1 else budget[0], level=level)
+        with quietly():
+            found = result.compute_optimal(budget if len(budget) > 1 else budget[0], level=level)
+        warnings = found.warnings
         document["optimal"] = found.to_dict()
         table = {k: v for k, v in found.readable().items() if k != "loss"}
         more[f"Compute-optimal size ({level:.0%} intervals)"] = table
@@ -245,6 +247,7 @@ def isoflops(
         more=more,
         draw=result.plot if windows is None or what == "parabolas" else windows.plot,
         document=document,
+        warnings=warnings,
     )
 
 
