@@ -143,7 +143,10 @@ def test_checkpoints_without_runs_have_no_interval():
         ({"loss": "linear"}, "huber"),
         ({"share": "none"}, "exponents"),
         ({"share": "exponents", "at": -1.0}, "above 0"),
+        ({"share": "exponents", "at": [1e20, 1e21]}, "above 0"),
         ({"level": 2}, "between 0 and 1"),
+        ({"names": ("x",)}, "two different names"),
+        ({"names": "ab"}, "two different names"),
     ],
 )
 def test_bad_options_are_refused(options, message):

@@ -167,3 +167,13 @@ def test_published_predictions_of_the_ladder(data_dir: Path):
         held += chained["Actual"][name] in found.accuracy
     # Nothing was chosen by what the 13B model reached.
     assert held >= 6
+
+
+def test_runs_without_the_task_are_counted():
+    runs = make_runs()
+    runs.metrics["quiz_acc"][:2] = np.nan
+    with pytest.warns(CurvewiseWarning, match="2 runs without a value of 'quiz_bpb' and 'quiz_acc' left out"):
+        found = cw.predict_downstream(runs, "quiz", TARGET, chance=0.25)
+    assert found.count == 10
+    with pytest.raises(InputError, match="chance"):
+        cw.predict_downstream(runs, "quiz", TARGET, chance="low")

@@ -103,3 +103,10 @@ def test_a_file_gives_the_same_as_its_column(tmp_path):
     path = tmp_path / "trials.csv"
     pd.DataFrame({"accuracy": VALUES}).to_csv(path, index=False)
     np.testing.assert_array_equal(expected_best(path).expected, expected_best(VALUES).expected)
+
+
+def test_a_series_of_polars_is_read_like_one_of_pandas():
+    pl = pytest.importorskip("polars")
+    for value in (pl.Series("loss", [0.5, None, 0.7]), pd.Series([0.5, None, 0.7], name="loss")):
+        trials = load_trials(value)
+        assert (trials.scores.tolist(), trials.higher_is_better, trials.lost) == ([0.5, 0.7], False, 1)

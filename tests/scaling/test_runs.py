@@ -243,3 +243,24 @@ def test_selection_and_groups(made):
     assert len(part) == (runs.params > 1e8).sum()
     np.testing.assert_allclose(part.compute, 6 * part.params * part.tokens)
     assert "checkpoints" in repr(runs)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"flagged": ["no", "yes"]}, "flagged"),
+        ({"run": [None, "b"]}, "run has missing names"),
+        ({"tokens": None, "flops": [1, 20]}, "unit, such as 1e18 FLOP"),
+    ],
+)
+def test_columns_that_would_be_misread_are_refused(change, message):
+    with pytest.raises(InputError, match=message):
+        ScalingRuns(**{"params": [1e8, 1e9], "tokens": [2e9, 2e10], "loss": [3.2, 2.6]} | change)
+
+
+def test_whole_numbers_in_millions_are_asked_about(made):
+    runs = made(noise=0.003)
+    runs["params"] = np.round(runs["params"] / 1e6)
+    with pytest.warns(CurvewiseWarning, match="are they millions"):
+        law = fit_scaling_law(runs)
+    assert any("No run has more than 3000 params" in text for text in law.warnings)

@@ -17,7 +17,7 @@ from curvewise.scaling.forms import EXPONENT_BOUNDS, FORMS, HUBER, Data, Form, P
 from curvewise.scaling.law import LOSSES, ScalingLaw
 from curvewise.scaling.load import as_scaling_runs
 from curvewise.scaling.optimum import positive
-from curvewise.scaling.runs import ScalingRuns, check_identified, input_warnings
+from curvewise.scaling.runs import ScalingRuns, check_identified, input_warnings, pair_names
 from curvewise.text import format_interval, format_number, format_pvalue
 from curvewise.types.results import FloatArray, Interval, Result, check_level, interval_columns
 
@@ -97,7 +97,7 @@ def compare_scaling_laws(
         )
     for runs in sets:
         check_identified(runs)
-    labels = names or (("a", "b") if sets[0].name == sets[1].name else (sets[0].name, sets[1].name))
+    labels = pair_names(names, sets[0].name, sets[1].name)
     compute = float(sets[0].compute.max()) if at is None else positive(at, "at")
     pair = _Joint(sets[0], sets[1], chosen, how)
     free, shared = pair.separate(), pair.together(share)

@@ -90,7 +90,7 @@ def predict_downstream(
     0.78
     """
     check_level(level)
-    if chance is not None and not 0 <= float(chance) < 1:
+    if chance is not None and not (isinstance(chance, int | float | np.number) and 0 <= chance < 1):
         raise InputError(f"{arg('chance', chance)} must be a fraction from 0 to below 1, such as 0.25.")
     given = as_scaling_runs(runs)
     names = _find_columns(given, task)
@@ -99,6 +99,9 @@ def predict_downstream(
     _check_accuracy(curves.end[:, 1], names[1])
     steps = _Steps(curves, chance)
     notes = [*given.warnings, *_check_chance(steps, names[1]), *steps.law.extrapolation(*places.T)]
+    if curves.lost:
+        which = " and ".join(dict.fromkeys(map(repr, names)))
+        notes.append(f"{format_count(curves.lost, 'run')} without a value of {which} left out.")
     loss_low, loss, loss_high = steps.losses(places, level)
     low, accuracy, high = steps.accuracies(loss_low, loss, loss_high, level)
     if given.checkpoints == "unclear":
@@ -260,12 +263,14 @@ class _Curves:
     """Loss and accuracy at the ends of runs and along them.
 
     ``end`` has a row (loss, accuracy) for each run, ``size`` its N and D; ``points`` are moving averages of ``run``.
+    ``lost`` runs have no loss or no accuracy on the task.
     """
 
     end: FloatArray
     size: FloatArray
     points: FloatArray
     run: NDArray[np.intp]
+    lost: int
 
 
 def _collect(runs: ScalingRuns, loss: str, accuracy: str) -> _Curves:
@@ -292,7 +297,8 @@ def _collect(runs: ScalingRuns, loss: str, accuracy: str) -> _Curves:
             f"{format_count(len(end), 'run')} with both {loss!r} and {accuracy!r}: at least {FEWEST} are needed.",
             argument="runs",
         )
-    return _Curves(np.array(end), np.array(size), np.vstack(points), np.array(owner))
+    lost = int(groups.max()) + 1 - len(end)
+    return _Curves(np.array(end), np.array(size), np.vstack(points), np.array(owner), lost)
 
 
 def _check_accuracy(values: FloatArray, name: str) -> None:

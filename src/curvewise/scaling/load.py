@@ -421,7 +421,7 @@ def _is_plain(source: Any) -> bool:
     """Return whether something holds numbers and no columns."""
     if isinstance(source, list | tuple):
         return not any(isinstance(v, Mapping) for v in source)
-    return isinstance(source, np.ndarray) or (getattr(source, "ndim", None) == 1 and not hasattr(source, "columns"))
+    return hasattr(source, "__array__") and not hasattr(source, "columns")
 
 
 def _of_table(

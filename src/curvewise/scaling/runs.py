@@ -101,12 +101,15 @@ class ScalingRuns(RowTable):
                 object.__setattr__(self, name, column)
         for name in ("run", "source"):
             if getattr(self, name) is not None:
-                words = np.asarray(getattr(self, name)).astype(np.str_)
-                object.__setattr__(self, name, as_column(words, name, len(params), "runs"))
+                given = np.asarray(getattr(self, name))
+                if given.dtype.kind in "fO" and any(v is None or v != v for v in given.tolist()):
+                    raise InputError("has missing names: name every row.", argument=name)
+                object.__setattr__(self, name, as_column(given.astype(np.str_), name, len(params), "runs"))
         if self.flagged is not None:
-            object.__setattr__(
-                self, "flagged", as_column(np.asarray(self.flagged, bool), "flagged", len(params), "runs")
-            )
+            flags = as_column(np.asarray(self.flagged), "flagged", len(params), "runs")
+            if not np.isin(flags, [0, 1]).all():  # any text would count as true
+                raise InputError("must hold True and False, one for each run.", argument="flagged")
+            object.__setattr__(self, "flagged", flags.astype(np.bool_))
         metrics = {k: as_column(as_floats(v, k), k, len(params), "runs") for k, v in self.metrics.items()}
         object.__setattr__(self, "metrics", metrics)
         for name in ("params", "tokens", "flops", "unique_tokens"):
@@ -123,6 +126,9 @@ class ScalingRuns(RowTable):
         if self.tokens is None:
             assert self.flops is not None  # for the type checker
             object.__setattr__(self, "tokens", self.flops / (FLOPS_PER * self.params))
+            if self.tokens.min() < 1:
+                problem = f"gives {self.tokens.min():.3g} tokens by flops/6N: is it in another unit, such as 1e18 FLOP?"
+                raise InputError(problem, argument="flops")
         elif self.flops is not None:
             ratio = self.tokens * FLOPS_PER * self.params / self.flops
             off = np.abs(np.log(ratio)) > np.log(FLOPS_OFF)
@@ -316,6 +322,11 @@ def input_warnings(runs: ScalingRuns) -> list[str]:
         notes.append(
             f"{rows_repeat} the sizes and the loss of another: duplicated runs make intervals too narrow. Remove them."
         )
+    notes += [
+        f"No run has more than {values.max():g} {name}: are they millions or billions? C = 6 N D must hold in FLOP."
+        for name, values in (("params", runs.params), ("tokens", runs.tokens))
+        if values.max() < WHOLE
+    ]
     if runs.source is not None and len(distinct(runs.source)) > 1:
         notes.append(
             f"Runs of {len(distinct(runs.source))} sources ({list_names(distinct(runs.source), 4)}) are fitted as one "
@@ -328,6 +339,15 @@ def input_warnings(runs: ScalingRuns) -> list[str]:
             "if each row is a run of its own."
         )
     return [Message(note) for note in notes]
+
+
+def pair_names(names: tuple[str, str] | None, a: str, b: str) -> tuple[str, str]:
+    """Return names of two that are compared: those given, or else their own where they differ."""
+    if names is None:
+        return ("a", "b") if a == b else (a, b)
+    if isinstance(names, str) or len(names) != 2 or names[0] == names[1]:
+        raise InputError("must be two different names.", argument="names", value=names)
+    return names[0], names[1]
 
 
 def _check_counts(values: FloatArray | None, name: str) -> None:

@@ -19,6 +19,7 @@ from scipy.special import exp1, gammaln, ndtr
 
 from curvewise.errors import InputError, Message, arg, list_names, warn_all
 from curvewise.scaling.load import Trials, load_trials
+from curvewise.scaling.runs import pair_names
 from curvewise.stats.correlation import spearman
 from curvewise.text import format_count, format_interval
 from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level
@@ -94,8 +95,8 @@ def expected_best(
         scores, metric=metric, higher_is_better=higher_is_better, where=where, tracker=tracker, name=name
     )
     budgets = _budgets(budget, len(trials))
-    values = _sorted_up(trials, best_possible)
-    low, high = _limits(*_curves(values, budgets, _top(trials, best_possible), np.random.default_rng(rng)), level)
+    values, top = _sorted_up(trials, best_possible)
+    low, high = _limits(*_curves(values, budgets, top, np.random.default_rng(rng)), level)
     sign = 1.0 if trials.higher_is_better else -1.0
     expected = np.array([sign * (values @ _weights(len(values), k)) if k <= len(values) else np.nan for k in budgets])
     ends = (sign * low, sign * high) if trials.higher_is_better else (sign * high, sign * low)
@@ -243,7 +244,7 @@ def compare_tuned(
         raise InputError(
             f"Higher is better in one of a and b and lower in the other: pass {arg('higher_is_better')}.", argument="b"
         )
-    labels = names or (("a", "b") if given[0].name == given[1].name else (given[0].name, given[1].name))
+    labels = pair_names(names, given[0].name, given[1].name)
     least = min(map(len, given))
     budgets = _budgets(budget, least)
     if max(budgets) > least:
@@ -385,17 +386,14 @@ def _budgets(budget: ArrayLike | None, count: int) -> list[int]:
     return [int(k) for k in given]
 
 
-def _sorted_up(trials: Trials, best_possible: float | None) -> FloatArray:
-    """Return the scores from the worst to the best, with the sign by which higher is better."""
+def _sorted_up(trials: Trials, best_possible: float | None) -> tuple[FloatArray, float]:
+    """Return scores from the worst to the best and the best there can be, with the sign by which higher is better."""
     sign = 1.0 if trials.higher_is_better else -1.0
     values = np.sort(sign * trials.scores)
-    if best_possible is not None and values[-1] > sign * best_possible:
+    top = np.inf if best_possible is None else sign * float(as_floats(best_possible, "best_possible"))
+    if values[-1] > top:
         raise InputError(f"{arg('best_possible', best_possible)} is exceeded by a score of {sign * values[-1]:g}.")
-    return np.asarray(values)
-
-
-def _top(trials: Trials, best_possible: float | None) -> float:
-    return np.inf if best_possible is None else float(best_possible if trials.higher_is_better else -best_possible)
+    return np.asarray(values), top
 
 
 def _weights(count: int, budget: int) -> FloatArray:
@@ -449,8 +447,8 @@ class _Pair:
     """Differences of the expected best of two searches, b minus a, with higher the better."""
 
     def __init__(self, a: Trials, b: Trials, best_possible: float | None, level: float, seed: int) -> None:
-        self.values = [_sorted_up(trials, best_possible) for trials in (a, b)]
-        self.top = _top(a, best_possible)
+        (first, self.top), (second, _) = (_sorted_up(trials, best_possible) for trials in (a, b))
+        self.values = [first, second]
         self.level = level
         self.seed = seed
 
