@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import expit, ndtri
+from scipy.special import ndtri
 
 from curvewise.learning.extrapolation import LawEnsemble, fit_ensemble
 from curvewise.learning.power import GroupedRuns
@@ -46,8 +46,6 @@ PLATEAU = 0.05
 NEUTRAL_HEADROOM = 70.0
 """Points of headroom assumed for losses and scores, which have no upper end."""
 
-Bounds = tuple[float, float]
-
 
 @dataclass(frozen=True)
 class IntervalSide:
@@ -60,7 +58,7 @@ class IntervalSide:
     def scale(self, x: FloatArray, reach: FloatArray) -> FloatArray:
         """Return s (T,) of features (T, P) and log ratios (T,)."""
         growth = np.logaddexp(0.0, x @ np.array(self.growth))
-        logs = x @ np.array(self.size) + growth * _distance(reach)
+        logs = x @ np.array(self.size) + growth * log_distance(reach)
         return np.asarray(np.exp(np.clip(logs, -20.0, 20.0)))
 
     def quantile(self, level: float) -> float:
@@ -73,15 +71,7 @@ class IntervalSide:
         return float(np.exp(values[k] + slope * (at - knots[k])))
 
 
-@dataclass(frozen=True)
-class IntervalTable:
-    """Constants of both sides."""
-
-    lower: IntervalSide
-    upper: IntervalSide
-
-
-# Fitted to the LCDB 1.0 datasets of even id: `python benchmarks/intervals.py --regenerate`.
+# Fitted to the LCDB 1.0 datasets of even id by `python benchmarks/intervals.py --regenerate`.
 COEFFICIENTS = {
     "one": (2.822, -0.177, 2.466, -4.830),
     "error": (0.388, 0.319, -0.046, 0.504),  # log of the predicted error
@@ -104,10 +94,8 @@ QUANTILES = (0.281, 0.550, 0.739, 0.954, 1.548), (0.136, 0.446, 0.686, 1.004, 2.
 
 FEATURES = tuple(COEFFICIENTS)
 _LOWER_SIZE, _LOWER_GROWTH, _UPPER_SIZE, _UPPER_GROWTH = zip(*COEFFICIENTS.values(), strict=True)
-TABLE = IntervalTable(
-    IntervalSide(_LOWER_SIZE, _LOWER_GROWTH, QUANTILES[0]), IntervalSide(_UPPER_SIZE, _UPPER_GROWTH, QUANTILES[1])
-)
-"""The frozen constants; entries of ``size`` and ``growth`` in the order of `FEATURES`."""
+TABLE = (IntervalSide(_LOWER_SIZE, _LOWER_GROWTH, QUANTILES[0]), IntervalSide(_UPPER_SIZE, _UPPER_GROWTH, QUANTILES[1]))
+"""The frozen constants of the lower and the upper side; ``size`` and ``growth`` in the order of `FEATURES`."""
 
 
 def ensemble_interval(
@@ -196,10 +184,9 @@ def prediction_interval(
     centre: FloatArray,
     x: FloatArray,
     reach: FloatArray,
-    table: IntervalTable = TABLE,
+    table: tuple[IntervalSide, IntervalSide] = TABLE,
     *,
     level: float = 0.95,
-    bounds: Bounds = (-np.inf, np.inf),
 ) -> tuple[FloatArray, FloatArray]:
     """Both ends (T,) of the interval of a true mean.
 
@@ -211,15 +198,13 @@ def prediction_interval(
         Features, see `describe`.
     reach : ndarray, shape (T,)
         log(n / n_last), see `log_ratio`.
-    table : IntervalTable
-        Constants; the frozen ones, or the result of `calibrate`.
+    table : tuple of IntervalSide
+        Constants of the lower and the upper side.
     level : float
         Coverage, between 0 and 1.
-    bounds : tuple of float
-        To which the ends are clipped.
     """
-    down, up = (side.quantile(level) * side.scale(x, reach) for side in (table.lower, table.upper))
-    return np.clip(centre - down, *bounds), np.clip(centre + up, *bounds)
+    down, up = (side.quantile(level) * side.scale(x, reach) for side in table)
+    return centre - down, centre + up
 
 
 def describe(data: GroupedRuns, ensemble: LawEnsemble, n: FloatArray) -> FloatArray:
@@ -263,50 +248,7 @@ def log_ratio(n: FloatArray, n_new: FloatArray) -> FloatArray:
     return np.asarray(np.clip(np.log(n_new / n[-1]), 0.0, LONGEST_REACH))
 
 
-def calibrate(
-    x: FloatArray,
-    reach: FloatArray,
-    centre: FloatArray,
-    target: FloatArray,
-    groups: FloatArray,
-    *,
-    bounds: Bounds = (0.0, 100.0),
-    folds: int = 4,
-) -> IntervalTable:
-    """Fit the constants to C forecasts whose outcome is known.
-
-    Parameters
-    ----------
-    x : ndarray, shape (C, P)
-        Features.
-    reach, centre, target : ndarray, shape (C,)
-        Log ratios, predicted errors and what came true, in points.
-    groups : ndarray, shape (C,)
-        Dataset of each forecast. Quantiles are taken of forecasts whose whole group was held out
-        of the fit, because curves of one dataset resemble each other.
-    bounds : tuple of float
-        Ends of the scale of errors: beyond them an interval costs nothing.
-    folds : int
-        Number of parts the groups are dealt into.
-    """
-    names, index = np.unique(groups, return_inverse=True)
-    part = np.random.default_rng(0).permutation(len(names))[index] % folds
-    sides = []
-    for miss, room in ((centre - target, centre - bounds[0]), (target - centre, bounds[1] - centre)):
-        room = np.maximum(room, 1e-3)
-        size, growth = _fit_side(x, reach, miss, room)
-        relative = np.empty_like(miss)
-        for k in range(folds):
-            rest, held = part != k, part == k
-            fitted = IntervalSide(*_fit_side(x[rest], reach[rest], miss[rest], room[rest]), ())
-            relative[held] = miss[held] / fitted.scale(x[held], reach[held])
-        tails = np.quantile(relative, 0.5 + np.array(LEVELS) / 2.0)
-        increasing = np.maximum.accumulate(np.maximum(tails, 1e-3))
-        sides.append(IntervalSide(size, growth, tuple(increasing.tolist())))
-    return IntervalTable(*sides)
-
-
-def _distance(reach: FloatArray) -> FloatArray:
+def log_distance(reach: FloatArray) -> FloatArray:
     """Log of the log ratio, relative to a doubling of the data."""
     return np.asarray(np.log((reach + INTERPOLATION) / (np.log(2.0) + INTERPOLATION)))
 
@@ -326,39 +268,3 @@ def _nearby(n: FloatArray, mean: FloatArray, residual: FloatArray, n_new: FloatA
     steps = np.diff(mean[np.sort(order[:, :5], axis=1)], axis=1)
     step = np.sqrt(np.mean(steps**2, axis=1))
     return misfit, rise / (step + misfit + EPSILON)
-
-
-def _fit_side(
-    x: FloatArray, reach: FloatArray, miss: FloatArray, room: FloatArray
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return a and b: smoothed pinball loss at 97.5%, a little ridge on all but the ones."""
-    p, tau, ridge = x.shape[1], 0.975, 1e-3
-    distance = _distance(reach)
-    # First guess of the size of the misses: least squares on their logarithm.
-    design = np.column_stack([x, x * distance[:, None]])
-    normal = design.T @ design + 1e-3 * len(miss) * np.eye(2 * p)
-    pilot = np.exp(design @ np.linalg.solve(normal, design.T @ np.log(np.abs(miss) + EPSILON)))
-    # Between errors in points (only wide curves would count) and relative ones (none more than
-    # another): the first decides the mean interval score, the second the typical width.
-    weight = pilot**-0.75 / np.mean(pilot**0.25)
-    blur = 0.3 * pilot
-
-    def loss(theta: FloatArray) -> tuple[float, FloatArray]:
-        slope = x @ theta[p:]
-        logs = x @ theta[:p] + np.logaddexp(0.0, slope) * distance
-        free = np.exp(np.clip(logs, -9.0, 7.0))
-        gap = (miss - np.minimum(free, room)) / blur
-        value = weight * blur * (tau * gap + np.logaddexp(0.0, -gap))
-        push = np.where(free < room, -weight * (tau - expit(-gap)) * free, 0.0)
-        gradient = np.concatenate([x.T @ push, x.T @ (push * distance * expit(slope))]) / len(miss)
-        penalised = np.where(np.arange(2 * p) % p == 0, 0.0, theta)
-        total = float(value.mean() + ridge * penalised @ penalised)
-        return total, gradient + 2.0 * ridge * penalised
-
-    # Needed only to calibrate, and slow to load.
-    from scipy.optimize import minimize
-
-    start = np.zeros(2 * p)
-    start[0] = 1.0
-    best = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 400}).x
-    return tuple(best[:p].tolist()), tuple(best[p:].tolist())

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError, Message, arg, prefix
-from curvewise.learning.curve import Curve, check_curves, check_size, check_sizes_to_predict
+from curvewise.learning.curve import Curve, check_curves, check_size, check_sizes_to_predict, quantity
 from curvewise.learning.fit import fitted_curves
 from curvewise.stats.intervals import (
     SMALLEST_PVALUE,
@@ -151,7 +151,7 @@ class CurveComparison(Result):
         """The verdict in a few sentences."""
         a, b, d, c = self.a, self.b, self.error_difference, self.crossing
         where = f"at n = {format_number(self.at)}"
-        word = self.unit.name if self.unit.name in ("loss", "score") else "error"
+        word = quantity(self.unit)
         found = f"the {word} of {a} minus that of {b} is {format_interval(d, self.unit.name)}"
         found += f" ({format_pvalue(self.pvalue, SMALLEST_PVALUE)})"
         if self.verdict == "undecided":
@@ -560,7 +560,7 @@ class LearnerRanking(Result):
 
     @property
     def _word(self) -> str:
-        return self.unit.name if self.unit.name in ("loss", "score") else "error"
+        return quantity(self.unit)
 
     def display_columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per learner; losses and scores by their name."""

@@ -673,7 +673,7 @@ class LearningCurve(Curve):
         fit = f"{self._data.total} runs at {len(self.n)} sizes"
         if len(self.n) > self.parameters and np.isfinite(self.r_squared):
             fit += f", R² = {self.r_squared:.3f}"
-        word = self.unit.name if self.unit.name in ("loss", "score") else "error"
+        word = quantity(self.unit)
         four = self._say(self.interval_at(reach).error)
         return (
             f"{self.learner}: at n = {format_number(self.largest_n)} the {word} is {self._say(at.error)}"
@@ -776,7 +776,7 @@ class LearningCurve(Curve):
             slack = 1e-6 * (1.0 + np.abs(value))
             return np.asarray((value < ends[0] - slack) | (value > ends[1] + slack))
 
-        last, word = self.largest_n, self.unit.name if self.unit.name in ("loss", "score") else "error"
+        last, word = self.largest_n, quantity(self.unit)
         sizes = self.n[
             is_outside(self._law_points(self.n), self._linear_interval(error_of(self.n), 0.95, "confidence"))
         ]

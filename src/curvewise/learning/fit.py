@@ -757,7 +757,7 @@ class EnsembleCurve(Curve):
 
     def sentences(self) -> str:
         """A few sentences: the error now, at twice and at four times the data."""
-        word = self.unit.name if self.unit.name in ("loss", "score") else "error"
+        word = quantity(self.unit)
         now, twice, four = (
             self._say(self.interval_at(k * self.largest_n).error) for k in (1.0, 2.0, EXTRAPOLATION_LIMIT)
         )

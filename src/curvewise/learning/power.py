@@ -330,11 +330,7 @@ class GroupedRuns:
     def slope_variance(self, sigma0_squared: float = SIGMA0_SQUARED) -> float:
         """σ̂², see :func:`slope_variance`; computed once."""
         if sigma0_squared not in self._slopes:
-            # The one-curve case of the function, spelt as dot products: every fit comes by here.
-            weight = self.freedom / self.n
-            above = float(weight @ (self.known_variance - sigma0_squared))
-            below = max(float(weight @ (1.0 / self.n)), 1e-300)
-            self._slopes[sigma0_squared] = max(above / below, 0.0)
+            self._slopes[sigma0_squared] = float(slope_variance(self.n, self.runs, self.variance, sigma0_squared))
         return self._slopes[sigma0_squared]
 
     def run_variance(self, sigma0_squared: float = SIGMA0_SQUARED) -> FloatArray:

@@ -179,16 +179,17 @@ class Additive(Form):
         np.multiply(of_n, -x, out=slope[:, 3])
         np.multiply(of_d, -y, out=slope[:, 4])
 
-        def bend(c: FloatArray) -> FloatArray:
-            total = np.zeros((len(theta), 5, 5))
-            for i, j, term, z in ((1, 3, of_n, x), (2, 4, of_d, y)):
-                pull = c * term
-                total[:, i, i] = pull.sum(axis=1)
-                total[:, i, j] = total[:, j, i] = -(pull @ z)
-                total[:, j, j] = pull @ (z * z)
-            return total
+        return Values(e + of_n + of_d, slope, lambda c: _bend_of_terms(c * of_n, c * of_d, x, y, 5))
 
-        return Values(e + of_n + of_d, slope, bend)
+
+def _bend_of_terms(pull_n: FloatArray, pull_d: FloatArray, x: FloatArray, y: FloatArray, size: int) -> FloatArray:
+    """Second derivatives of the two terms in a, α and b, β, summed over places with the weights that they are times."""
+    total = np.zeros((len(pull_n), size, size))
+    for i, pull, z in ((1, pull_n, x), (2, pull_d, y)):
+        total[:, i, i] = pull.sum(axis=1)
+        total[:, i, i + 2] = total[:, i + 2, i] = -(pull * z).sum(axis=1)
+        total[:, i + 2, i + 2] = (pull * z * z).sum(axis=1)
+    return total
 
 
 class Tied(Form):
@@ -200,24 +201,11 @@ class Tied(Form):
 
     def values(self, theta: FloatArray, at: Place) -> Values:
         """Losses with derivatives."""
-        e, a, b, alpha = (theta[:, i : i + 1] for i in range(4))
-        x, y = at.params, at.tokens
-        of_n, of_d = np.exp(a - alpha * x), np.exp(b - alpha * y)
-        slope = np.empty((len(theta), 4, len(x)))
-        slope[:, 0] = 1.0
-        slope[:, 1], slope[:, 2] = of_n, of_d
-        slope[:, 3] = -x * of_n - y * of_d
-
-        def bend(c: FloatArray) -> FloatArray:
-            total = np.zeros((len(theta), 4, 4))
-            for i, term, z in ((1, of_n, x), (2, of_d, y)):
-                pull = c * term
-                total[:, i, i] = pull.sum(axis=1)
-                total[:, i, 3] = total[:, 3, i] = -(pull @ z)
-                total[:, 3, 3] += pull @ (z * z)
-            return total
-
-        return Values(e + of_n + of_d, slope, bend)
+        # The additive law at β = α: what it has for the two exponents is added up.
+        apart = Additive(self.params, self.tokens).values(theta[:, [0, 1, 2, 3, 3]], at)
+        together = np.eye(5)[:, :4] + np.outer(np.eye(5)[4], np.eye(4)[3])
+        slope = np.concatenate([apart.slope[:, :3], apart.slope[:, 3:].sum(axis=1, keepdims=True)], axis=1)
+        return Values(apart.loss, slope, lambda c: together.T @ apart.bend(c) @ together)
 
 
 class Coupled(Form):
@@ -309,17 +297,8 @@ class Repeated(Form):
         slope[:, 5] = -of_d * beta * d_rd
         slope[:, 6] = -of_n * alpha * d_rn
 
-        def bend(c: FloatArray) -> FloatArray:
-            # The part of the two exponentials, with N' and D' held: enough to keep the steps of the right length.
-            total = np.zeros((len(theta), 7, 7))
-            for i, j, term, z in ((1, 3, of_n, x), (2, 4, of_d, y)):
-                pull = c * term
-                total[:, i, i] = pull.sum(axis=1)
-                total[:, i, j] = total[:, j, i] = -(pull * z).sum(axis=1)
-                total[:, j, j] = (pull * z * z).sum(axis=1)
-            return total
-
-        return Values(theta[:, :1] + of_n + of_d, slope, bend)
+        # Only the two exponentials bend, with N' and D' held: enough to keep the steps of the right length.
+        return Values(theta[:, :1] + of_n + of_d, slope, lambda c: _bend_of_terms(c * of_n, c * of_d, x, y, 7))
 
     def loss(self, theta: FloatArray, at: Place) -> FloatArray:
         """Return losses without derivatives."""
@@ -459,7 +438,7 @@ class Data:
         terms = clipped * (residual - 0.5 * clipped)
         return np.asarray((terms if self.weights is None else self.weights * terms).sum(axis=1))
 
-    def bowl(self, theta: FloatArray, weights: FloatArray | float = 1.0, log_loss: FloatArray | None = None) -> Bowl:
+    def bowl(self, theta: FloatArray, weights: FloatArray | float = 1.0) -> Bowl:
         """Return the sum of weighted Huber terms of log residuals with its derivatives.
 
         Parameters
@@ -468,18 +447,15 @@ class Data:
             Parameters of K problems.
         weights : ndarray, shape (K, n) or float
             Weights of the rows.
-        log_loss : ndarray, shape (K, n), optional
-            Losses of each problem, where they are not those that were measured.
         """
         loss, slope, bend = self.form.values(theta, self.at)
-        measured = self.log_loss if log_loss is None else log_loss
         if self.weights is not None:
             weights = weights * self.weights
         if self.logs:
-            residual = np.log(loss) - measured
+            residual = np.log(loss) - self.log_loss
             slope /= loss[:, None]  # now of log loss
         else:
-            residual = loss - np.exp(measured)
+            residual = loss - np.exp(self.log_loss)
         clipped = np.clip(residual, -self.delta, self.delta)
         # Huber's function is r²/2 inside and δ(|r| − δ/2) outside: ψ (r − ψ/2) in both.
         pull = weights * clipped
@@ -648,11 +624,13 @@ def _partners(form: Form) -> tuple[int, int]:
 
 GRID = np.geomspace(0.05, 2.0, 13)
 """Exponents at which the linear part of the law is solved for, to begin with."""
+VALLEYS = 4
+"""Valleys of that grid to begin from."""
 FINISHED = 6
 """Starts that are followed to the end, of those that are best after a few steps."""
 
 
-def fit_global(data: Data, most: int = 4) -> tuple[FloatArray, float]:
+def fit_global(data: Data) -> tuple[FloatArray, float]:
     """Find the global minimum of the objective.
 
     The law is linear in E, A and B once the exponents are given: on a grid of exponents they are solved for by
@@ -663,8 +641,6 @@ def fit_global(data: Data, most: int = 4) -> tuple[FloatArray, float]:
     ----------
     data : Data
         Runs with form and loss.
-    most : int
-        Valleys to begin from.
 
     Returns
     -------
@@ -673,7 +649,7 @@ def fit_global(data: Data, most: int = 4) -> tuple[FloatArray, float]:
     value : float
         The sum of Huber terms, or half the sum of squares.
     """
-    guesses = np.clip(starts(data, most), *data.bounds)
+    guesses = np.clip(starts(data), *data.bounds)
     if len(guesses) > FINISHED:
         # Forms with more parameters have many starts, most of which lead to the same few minima.
         guesses, value = minimise(lambda t, _: data.bowl(t), guesses, data.form, data.bounds, steps=15)
@@ -683,12 +659,12 @@ def fit_global(data: Data, most: int = 4) -> tuple[FloatArray, float]:
     return theta[best], float(value[best])
 
 
-def starts(data: Data, most: int = 4) -> FloatArray:
+def starts(data: Data) -> FloatArray:
     """Return first guesses, shape (K, P), from the best valleys of a grid over the exponents."""
     form = data.form
     if isinstance(form, Tied):
-        return _valleys(data, most)[:, :4]
-    found = _valleys(data, most)
+        return _valleys(data)[:, :4]
+    found = _valleys(data)
     if isinstance(form, Coupled):
         # At the centre both terms are alike, so that T is 2^g of them: keep it as the additive law has it.
         powers = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -701,7 +677,7 @@ def starts(data: Data, most: int = 4) -> FloatArray:
     return found
 
 
-def _valleys(data: Data, most: int) -> FloatArray:
+def _valleys(data: Data) -> FloatArray:
     """Return E, a, b, α, β at the best valleys of the grid, shape (K, 5); for one exponent α = β."""
     x, y = data.at.params, data.at.tokens
     inverse = np.exp(-data.log_loss)
@@ -737,8 +713,8 @@ def _valleys(data: Data, most: int) -> FloatArray:
     residual *= clipped
     value = residual.reshape(q, -1) @ (ones**2).astype(np.float32)
     # The best by the objective, then the valleys of squares, which robust objectives fill with small dents.
-    chosen = list(dict.fromkeys([*_lowest(value.reshape(shape))[: most - 1], *_lowest(square.reshape(shape))]))
-    return guesses[chosen[:most]]
+    chosen = list(dict.fromkeys([*_lowest(value.reshape(shape))[: VALLEYS - 1], *_lowest(square.reshape(shape))]))
+    return guesses[chosen[:VALLEYS]]
 
 
 def _not_negative(gram: FloatArray, right: FloatArray) -> FloatArray:

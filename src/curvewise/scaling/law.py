@@ -371,11 +371,8 @@ class ScalingLaw(Refittable):
         if self.runs.checkpoints == "unclear":
             return dict.fromkeys(self._quantities(), float("nan"))
         drawn = resample_runs(self.runs.groups, int(resamples), np.random.default_rng(rng))
-        return self._spread_of(drawn)
-
-    def _spread_of(self, weights: FloatArray) -> dict[str, float]:
         lead = self._forecast.leading
-        theta = refit(lead.data, lead.theta, weights)
+        theta = refit(lead.data, lead.theta, drawn)
         values = dict(lead.data.form.public(theta))
         values["exponent"] = values["beta"] / (values["alpha"] + values["beta"])
         return {name: float(np.std(values[name])) for name in self._quantities()}
