@@ -7,8 +7,10 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+from matplotlib import pyplot as plt
 
 import curvewise
+from curvewise.drawing.marks import finish
 from curvewise.drawing.picture import PICTURES, draw, picture_of, svg_text
 from curvewise.drawing.style import PALETTE, about, make_legend, new_axes, one_document, subject_colour
 from curvewise.errors import InputError
@@ -93,6 +95,16 @@ def test_a_legend_is_no_wider_than_its_figure():
     ax.figure.draw_without_rendering()
     assert legend.get_window_extent().width <= 6.0 * ax.figure.dpi
     assert make_legend(ax, lines, ["a", "b", "c"], outside=True, columns=3)._ncols == 3
+
+
+def test_a_legend_that_is_wider_than_its_axes_does_not_shrink_them():
+    widths = []
+    for text in ("a", "a long name " * 5):
+        figure, axes = plt.subplots(1, 3, figsize=(7, 2), layout="constrained")
+        finish(axes[0], False, [(axes[0].plot([0, 1])[0], text)], [])
+        figure.draw_without_rendering()
+        widths.append(axes[0].get_position().width)
+    assert widths[1] == pytest.approx(widths[0])
 
 
 def caption(ax):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
@@ -136,6 +138,16 @@ def test_any_name_can_be_drawn_and_in_small_axes() -> None:
         _, axes = plt.subplots(2, 2, figsize=(6, 5))
         assert found.plot(axes[0, 0]) is axes[0, 0]
         axes[0, 0].figure.canvas.draw()
+
+
+def test_names_of_curves_do_not_touch_in_small_axes() -> None:
+    _, axes = plt.subplots(2, 2, figsize=(7, 5))
+    ax = cw.evals.measure_passes(made(5, samples=2)).plot(axes[0, 0])
+    ax.figure.canvas.draw()
+    boxes = [t.get_window_extent() for t in of(ax, "curvewise-end")]
+    tops = sorted((box.y0, box.y1) for box in boxes)
+    assert len(boxes) == 5
+    assert all(low[1] <= high[0] + 1 for low, high in pairwise(tops))
 
 
 def test_long_names_lose_what_they_share() -> None:

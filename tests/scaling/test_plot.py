@@ -198,8 +198,8 @@ def test_ticks_are_round_and_few(low, high, flops) -> None:
     _, ax = plt.subplots()
     log_axis(ax.xaxis, low, high, flops=flops)
     ticks = [t for t in ax.get_xticks() if low <= t <= high]
-    assert len(ticks) <= 12
-    assert all(f"{t:e}"[0] in "1235" for t in ticks)
+    assert 3 <= len(ticks) <= 12  # one tick is no scale, though an axis may span less than a decade
+    assert all(f"{t:e}"[0] in "12345" for t in ticks)
     assert len({(write_flops if flops else write_count)(t) for t in ticks}) == len(ticks)
 
 

@@ -106,6 +106,7 @@ def _inside(ax: Axes, box: Legend, loc: str | None, columns: int) -> None:
     if loc is not None:
         box.set_loc(cast("Any", loc))
     box.get_frame().set(alpha=1.0, linewidth=0.0)
+    box.set_in_layout(False)  # a layout would shrink the Axes for a legend that is wider
 
 
 def plain(text: str) -> str:

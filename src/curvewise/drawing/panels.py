@@ -57,11 +57,13 @@ def end_places(
 ) -> tuple[FloatArray, float]:
     """Return places of names of so many lines at these heights, as shares of the Axes, and the largest move.
 
-    ``tall`` is the height in inches that a layout will leave to the Axes.
+    ``tall`` is the height in inches that a layout will leave to the Axes; by default most of a figure of ours, and
+    what Axes of someone else have now.
     """
+    tall = tall or (0.8 if ax.get_gid() == OWN else ax.get_position().height) * figure_size(ax)[1]
     at = np.column_stack([np.full(len(heights), ax.get_xlim()[0]), heights])
     wanted = (ax.transScale + ax.transLimits).transform(at)[:, 1]
-    places = spread_out(wanted, 0.158 * rows / (tall or 0.8 * figure_size(ax)[1]))
+    places = spread_out(wanted, 0.158 * rows / tall)
     return places, float(np.abs(places - wanted).max())
 
 

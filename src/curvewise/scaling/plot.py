@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -535,10 +535,10 @@ def _ratio_arrow(ax: Axes, result: ScalingComparison, c: FloatArray, best: list[
     arrow = {"arrowstyle": "-|>", "color": INK, "lw": 1.4, "shrinkA": 0, "shrinkB": 0}
     ax.annotate("", (at * ratio.estimate, loss), (at, loss), arrowprops=arrow, gid=RATIO, zorder=4)
     estimate, _, rest = format_interval(ratio).partition(" ")
-    text = f"{estimate}× {rest} the compute".replace("  ", " ")
-    # Left of both curves there are no runs.
-    place = {"xytext": (-6, 0), "textcoords": "offset points", "ha": "right", "va": "center"}
-    note(ax, text, (at * min(ratio.estimate, 1.0), loss), color=INK, **place)
+    # Left of both curves there are no runs; on two lines, as there is not much room either.
+    left = (at * min(ratio.estimate, 1.0), loss)
+    for text, down, va in ((f"{estimate}× the compute", 1.0, "bottom"), (rest, -2.0, "top")):
+        note(ax, text, left, color=INK, xytext=(-6.0, down), textcoords="offset points", ha="right", va=va)
 
 
 def plot_expected_best(
@@ -580,7 +580,7 @@ def _best_curve(ax: Axes, found: ExpectedBest, shade: str) -> Line2D:
 
 def _trial_axis(ax: Axes, most: int) -> None:
     ax.set_xlim(0.9, 1.1 * most)
-    usual = [m * 10**e for e in range(7) for m in (1, 2, 5)]
+    usual = range(1, 11) if most <= 10 else [m * 10**e for e in range(7) for m in (1, 2, 5)]
     log_sizes(ax, [k for k in usual if k <= 1.1 * most])
     ax.set_xlabel("trials of random search")
 
@@ -722,14 +722,23 @@ def log_axis(axis: Axis, low: float, high: float, *, flops: bool = False) -> Non
     axis.set_major_formatter(FuncFormatter(lambda v, _: (write_flops if flops else write_count)(v)))
 
 
+_USUAL = (((1, 2, 5), 1), ((1, 3), 1), ((1,), 1), ((1,), 2), ((1,), 3), ((1,), 5))
+_FINER = ((1, 1.5, 2, 3, 5, 7), np.arange(2, 20) / 2, np.arange(5, 50) / 5)
+"""Factors of ticks, and in every how many decades; the finer ones are for axes of less than a decade."""
+
+
 def _ticks(low: float, high: float, most: int) -> list[float]:
     """Return round numbers between limits: 1, 2, 5 of each decade, then 1, 3, then decades, then some of these."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for factors, step in (((1, 2, 5), 1), ((1, 3), 1), ((1,), 1), ((1,), 2), ((1,), 3), ((1,), 5)):
-        found = [f * 10.0**d for d in decades if d % step == 0 for f in factors if low <= f * 10.0**d <= high]
-        if len(found) <= most:
-            return found
-    return found[:: max(1, len(found) // most)]
+
+    def between(factors: Iterable[float], step: int) -> list[float]:
+        every = (float(f * 10.0**d) for d in decades if d % step == 0 for f in factors)
+        return [tick for tick in every if low <= tick <= high]
+
+    found = next((t for usual in _USUAL if len(t := between(*usual)) <= most), [])
+    if len(found) < 3:  # an axis with one tick has no scale
+        return next((t for factors in _FINER if 3 <= len(t := between(factors, 1)) <= most), found)
+    return found
 
 
 def span_of(*values: Sequence[float] | np.ndarray, room: float = 1.25) -> tuple[float, float]:

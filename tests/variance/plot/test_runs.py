@@ -151,6 +151,12 @@ def test_accuracy_beside_independent_errors_and_coins(errors):
     assert len(of(draw(a, binomial=False).lines, "curvewise-predicted")) == 1
 
 
+def test_luck_of_equal_runs_is_unknown_and_no_nan():
+    text = caption(draw(quietly(measure_seed_luck, np.tile([0.0, 1.0], (6, 20)), top=0.25, kind="errors")))
+    assert "where unknown would follow" in text
+    assert "nan" not in text
+
+
 def test_the_lucky_runs_are_marked_with_what_they_gain(errors):
     luck = quietly(measure_seed_luck, errors, top=0.2, kind="errors")
     ax = draw(luck)

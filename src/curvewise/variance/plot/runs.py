@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from curvewise.drawing.axes import is_narrow, raise_top, short_number
 from curvewise.drawing.labels import clean, safe_names, shorten
 from curvewise.drawing.marks import MARK, choose, ends_of, finish, key_dot, note, warned
+from curvewise.drawing.panels import signed
 from curvewise.drawing.rows import CELL
 from curvewise.drawing.style import INK, NEUTRAL, canvas, colour, subject_colour
 from curvewise.errors import InputError
@@ -369,9 +370,9 @@ def plot_seed_luck(
             (key_dot(NEUTRAL, size=4.5), "the others"),
             (Line2D([], [], color="#4D4D4D", linewidth=1.4, linestyle="--"), "mean of all runs"),
         ][:: 2 if is_narrow(ax) else 1]
-        correlation = format_interval(result.correlation, write=decimals(2))
+        correlation, expected = format_interval(result.correlation, write=decimals(2)), result.expected.estimate
         lines = [
-            f"{result.runs:,} runs; correlation {correlation}, where {result.expected.estimate:.2f} would follow from"
+            f"{result.runs:,} runs; correlation {correlation}, where {signed(expected, 2)} would follow from"
             " the variance that is real.",
             f"The best {result.top:.0%} on the first are better than the mean by {measure.told(result.gain_first)}"
             f" there, and by {measure.told(result.gain_second)} on the second.",
@@ -443,7 +444,7 @@ def _matrix(ax: Axes, result: TestSetComparison, true: bool) -> None:
         i, j = place[p.first], place[p.second]
         r = p.true_correlation if true else p.correlation
         values[i, j] = values[j, i] = r.estimate
-        text = "?" if math.isnan(r.estimate) else f"{r.estimate:.2f}"
+        text = "?" if math.isnan(r.estimate) else signed(r.estimate, 2)
         if true and not p.stable and text != "?":
             text = f"({text})"
         star = "*" if not true and p.adjusted < 1 - result.level else ""
