@@ -114,3 +114,12 @@ def test_a_missing_value_gives_nan(size: int) -> None:
     found = kendall(rows, np.arange(size) * 1.0)
     assert np.isnan(found[0])
     assert np.isfinite(found[1])
+
+
+@pytest.mark.parametrize("measure", [kendall, pearson, spearman, weighted_kendall])
+def test_a_missing_value_leaves_no_correlation(measure) -> None:
+    """Ranks took NaN for the highest value, scipy's weighted tau for the lowest."""
+    whole, hole = np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, np.nan, 3.0, 4.0])
+    assert np.isnan(measure(hole[None], whole)).all()
+    assert np.isnan(measure(whole[None], hole)).all()
+    assert np.isnan(pearson(np.array([[1.0, 2.0, 3.0, np.inf]]), whole)).all()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -112,3 +114,11 @@ def test_probability_below_without_variance_is_not_known():
     alike = probability_below(spread, spread, paired=True)
     assert 0 < alike.low < 0.5 < alike.high < 1
     assert tuple(probability_below(np.ones(1), np.array([0.0, 2.0])))[1:] == (0, 1)
+
+
+def test_a_missing_value_leaves_no_p_value() -> None:
+    """No shuffled statistic is as large as NaN, so that p was 0."""
+    hole, whole = np.array([1.0, np.nan, 3.0]), np.array([1.0, 2.0, 3.0])
+    assert math.isnan(permutation_pvalue(hole, whole))
+    assert math.isnan(sign_flip_pvalue(hole))
+    np.testing.assert_allclose(benjamini_hochberg([math.nan, 0.01, 0.02]), [math.nan, 0.03, 0.03])

@@ -304,7 +304,7 @@ SCORES = synonyms("score scores")
 _LOWER = LOWER_IS_BETTER | synonyms("""
     logloss crossentropy xent ce bce mse rmse nrmse msle rmsle mae mape smape medae perplexity ppl bpc bpb bpd wer cer
     ter eer fpr fnr far frr ece brier hinge huber deviance regret fid kid lpips misclassification misclassified mistakes
-    incorrect wrong failure failures""")
+    incorrect wrong failure failures l1 l2""")
 _HIGHER = HIGHER_IS_BETTER | synonyms("""
     precision recall sensitivity specificity tpr tnr ppv npv f2 fbeta fscore map ap auprc aupr prauc rocauc iou miou
     jaccard dice r2 rsquared mcc kappa qwk bleu sacrebleu chrf meteor rouge rougel rougelsum bertscore cider psnr ssim

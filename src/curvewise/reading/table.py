@@ -252,6 +252,24 @@ def unfold(table: Table, names: Iterable[str | None]) -> Table:
     return replace(long, columns={**long.columns, **flat}, notes=tuple(notes))
 
 
+def melt(table: Table, names: Mapping[str, Any], into: str, value: str) -> tuple[Table, int]:
+    """Put columns below one another; return the rows, without empty cells, and how many of these there are.
+
+    The column ``into`` holds for each row what ``names`` gives for its column, and ``value`` its cell.
+    """
+    filled = {k: np.flatnonzero([not is_missing(cell) for cell in table.columns[k]]) for k in names}
+    index = np.concatenate(list(filled.values()))
+    if not len(index):
+        raise InputError(f"{table.source} has no value in {list_names(names)}: there is nothing to measure.")
+    long = replace(table, columns={k: v for k, v in table.columns.items() if k not in names}).take(index)
+    columns = {
+        **long.columns,
+        into: [called for name, called in names.items() for _ in filled[name]],
+        value: [cell for name, rows in filled.items() for cell in take_cells(table.columns[name], rows)],
+    }
+    return replace(long, columns=columns), len(names) * len(table) - len(index)
+
+
 def list_columns(table: Table) -> list[str]:
     """Find the columns whose cells hold lists of numbers, or lists and numbers."""
     return [
@@ -332,6 +350,35 @@ def parse(cell: Any, thousands: bool = False) -> float | None:
         return float(cell)
     except (TypeError, ValueError, OverflowError):
         return None
+
+
+# Not 1,000k, which may be a million or a thousand.
+_SHORT_COUNT = re.compile(r"([0-9]+(?:\.[0-9]+|,[0-9]{1,2})?) ?([kmbgt])", re.IGNORECASE)
+_TIMES = {"k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
+
+
+def counts(table: Table, name: str, nothing: frozenset[str] = frozenset()) -> FloatArray:
+    """Read a column of sizes, also written 1,000, 1k or 1.5M; NaN where a cell is empty or one of ``nothing``.
+
+    >>> counts(make_table("a", {"n": ["100", "1k", "10,000", "1.5M", "all"]}), "n", frozenset(["all"])).tolist()
+    [100.0, 1000.0, 10000.0, 1500000.0, nan]
+    """
+    for row, cell in zip(table.rows, table.columns[name], strict=True):
+        if isinstance(cell, str) and cell.strip().endswith("%"):
+            raise InputError(
+                f"Row {row} in {table.where(name)} reads {brief(cell)}: a training size is a number of examples. "
+                "Write 500 for 1% of 50,000."
+            )
+    cells = [plain_count(cell, nothing) for cell in table.columns[name]]
+    return numbers(replace(table, columns={**table.columns, name: cells}), name, thousands=True)
+
+
+def plain_count(cell: Any, nothing: frozenset[str] = frozenset()) -> Any:
+    """Write 1k in a cell as 1000, and a word for nothing as None."""
+    text = cell.strip() if isinstance(cell, str) else ""
+    if found := _SHORT_COUNT.fullmatch(text):
+        return round(float(found[1].replace(",", ".")) * _TIMES[found[2].lower()], 6)
+    return None if text.lower() in nothing else cell
 
 
 def is_missing(cell: Any) -> bool:

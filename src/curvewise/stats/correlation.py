@@ -43,7 +43,7 @@ def pearson(rows: FloatArray, target: FloatArray) -> FloatArray:
 
 
 def spearman(rows: FloatArray, target: FloatArray) -> FloatArray:
-    """Pearson's correlation of ranks.
+    """Pearson's correlation of ranks; NaN where either has one value only, or a NaN.
 
     >>> spearman(np.array([[1.0, 20.0, 300.0]]), np.array([1.0, 2.0, 3.0]))
     array([1.])
@@ -62,14 +62,13 @@ def weighted_kendall(rows: FloatArray, target: FloatArray) -> FloatArray:
     """
     from scipy.stats import weightedtau  # imported late: scipy.stats is slow to load
 
-    one_value = target.max() == target.min()
-    return np.array(
-        [np.nan if one_value or row.max() == row.min() else weightedtau(row, target).statistic for row in rows]
-    )
+    # The range of a row with a NaN is NaN; scipy would rank it as the lowest.
+    varies = bool(np.ptp(target) > 0)
+    return np.array([weightedtau(row, target).statistic if varies and np.ptp(row) > 0 else np.nan for row in rows])
 
 
 def average_ranks(values: FloatArray) -> FloatArray:
-    """Ranks from 1; those of equal values are their mean.
+    """Ranks from 1; those of equal values are their mean. All are NaN where one value is.
 
     >>> average_ranks(np.array([3.0, 1.0, 3.0, 7.0]))
     array([2.5, 1. , 2.5, 4. ])
@@ -78,7 +77,7 @@ def average_ranks(values: FloatArray) -> FloatArray:
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(count)
     ranks: FloatArray = (last - (count - 1) / 2)[place.reshape(-1)]
-    return ranks
+    return np.full(len(ranks), np.nan) if np.isnan(values).any() else ranks
 
 
 def _standard(rows: FloatArray) -> FloatArray:
@@ -89,7 +88,8 @@ def _standard(rows: FloatArray) -> FloatArray:
     """
     one_value = rows.max(axis=1, keepdims=True) == rows.min(axis=1, keepdims=True)
     scaled = _scaled(rows)
-    centred = _scaled(scaled - scaled.mean(axis=1, keepdims=True))
+    with np.errstate(invalid="ignore"):  # a row with an infinite value is NaN
+        centred = _scaled(scaled - scaled.mean(axis=1, keepdims=True))
     size = np.where(one_value, np.nan, np.linalg.norm(centred, axis=1, keepdims=True))
     standard: FloatArray = centred / size
     return standard

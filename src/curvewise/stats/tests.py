@@ -33,6 +33,8 @@ def permutation_pvalue(a: FloatArray, b: FloatArray, *, draws: int = 9999, rng: 
     0.1
     """
     values = np.concatenate([a, b])
+    if np.isnan(values).any():
+        return math.nan
     if np.ptp(values) == 0:
         return 1.0
     size, total = len(a), len(values)
@@ -57,6 +59,8 @@ def sign_flip_pvalue(differences: FloatArray, *, draws: int = 9999, rng: int | n
     >>> sign_flip_pvalue(np.array([1.0, 2.0, 3.0]))
     0.25
     """
+    if np.isnan(differences).any():
+        return math.nan
     if not differences.any():
         return 1.0
     size = len(differences)
@@ -206,7 +210,7 @@ def benjamini_hochberg(pvalues: ArrayLike, tests: int | None = None) -> FloatArr
     order = np.argsort(p, kind="stable")
     steps = p[order] * count / np.arange(1, len(p) + 1)
     adjusted = np.empty_like(p)
-    adjusted[order] = np.minimum(1.0, np.minimum.accumulate(steps[::-1])[::-1])
+    adjusted[order] = np.minimum(1.0, np.fmin.accumulate(steps[::-1])[::-1])  # NaN comes last, and stays alone
     return adjusted
 
 

@@ -43,29 +43,28 @@ from curvewise.reading.roles import (
 )
 from curvewise.reading.table import (
     Table,
+    counts,
     first_row,
     full_names,
     is_measured,
-    is_missing,
     large_files,
+    melt,
     names_in,
     numbers,
     parse,
+    plain_count,
     read_table,
-    take_cells,
     texts,
     unfold,
 )
 from curvewise.store.tables import risk_table, store_folder
 from curvewise.text import as_count
 from curvewise.transfer.risks import ONE_TASK, Control, TransferRisks, as_control, measured_control, names_share
-from curvewise.types.results import UNITS, FloatArray
+from curvewise.types.results import FloatArray, Unit
 
-_DOWN = LOWER_IS_BETTER | synonyms("mse mae rmse perplexity ppl crossentropy ce")
-_UP = HIGHER_IS_BETTER | synonyms("iou miou dice bleu rouge psnr ssim r2 acc1 acc5")
-_DISTANCES = synonyms("l1 l2")  # alone they may be a penalty, and are no risk unless chosen
-_UP_WHOLE = re.compile(r"(?:test_|val_|valid_|validation_|eval_)?(?:top_?[15]|exact_match)")
-_RISKS = _DOWN | _UP | SCORES
+_RISKS = LOWER_IS_BETTER | HIGHER_IS_BETTER | SCORES
+_RISKS |= synonyms("mse mae rmse perplexity ppl crossentropy ce iou miou dice bleu rouge psnr ssim r2 acc1 acc5")
+_TOP = re.compile(r"(?:test_|val_|valid_|validation_|eval_)?(?:top_?[15]|exact_match)")
 _TEST, _VALIDATION = synonyms("test"), synonyms("val valid validation eval")
 _BESIDE = (
     _TEST
@@ -85,7 +84,7 @@ def _risk_on(name: str, places: frozenset[str]) -> bool:
     [True, False, False, False]
     """
     words = frozenset(bare(name).split("_"))
-    is_risk = (words & _RISKS and words <= _RISKS | _BESIDE) or _UP_WHOLE.fullmatch(bare(name))
+    is_risk = (words & _RISKS and words <= _RISKS | _BESIDE) or _TOP.fullmatch(bare(name))
     return bool(is_risk) and bool(words & places if places else not words & (_TEST | _VALIDATION))
 
 
@@ -244,7 +243,7 @@ def load_risks(
     if says_percent(called) and unit in (None, "fraction"):
         unit = named_unit(unit, [called])
     values, lost = _risks_of(table, column, roles.get("status"))
-    if higher_is_better is None and unit not in ("loss", "score") and higher_is_better_by_name(called) is None:
+    if higher_is_better is None and unit not in ("loss", "score") and direction(called) is None:
         losses, scores = arg("higher_is_better", False), arg("higher_is_better", True)
         raise InputError(
             f"{ask('risk', column)}: the name does not say whether lower is better: pass {losses} for losses or "
@@ -255,7 +254,7 @@ def load_risks(
     rows = RiskRows(
         np.array(full_names(table, roles["task"], "task") if "task" in roles else [ONE_TASK] * len(table)),
         np.array(full_names(table, roles["method"], "method")),
-        sizes_of(table, roles["n"]),
+        counts(table, roles["n"], nothing=_NO_SIZE),
         np.asarray(scale.risk(values), dtype=np.float64),
     )
     runs = {role: np.array(names_in(table, roles[role])) for role in ("seed", "fold") if role in roles}
@@ -263,8 +262,10 @@ def load_risks(
     repeats = _check_repeats(table, roles, rows, runs)
     if repeats and not {"seed", "fold"} & set(columns or {}):  # the user has not said that rows are runs
         _check_crossed(table, roles.rest, rows)
+    plainly = [name for name in rows.names if normal(name) in SCRATCH.plain]
+    only_scratch = plainly[0] if len(plainly) == 1 else None
     blind_found, maximal_found = (
-        find_control(rows, called, given, scale.risk, table.source, scratch or _only_scratch(rows))
+        find_control(rows, called, given, scale.risk, table.source, scratch or only_scratch)
         for called, given in ((BLIND, blind), (MAXIMAL, maximal))
     )
     # Rows of controls are no method.
@@ -334,30 +335,17 @@ def _in_rows(table: Table, told: ColumnMap, used: Collection[str], scratch: str 
 
 
 def _melted(table: Table, role: str, names: Mapping[str, Any], higher: bool | None) -> Table:
-    """Put columns below one another, with their names in a column of its own."""
+    """Make rows of columns that are called like sizes or methods."""
     what = {"n": "sizes", "method": "methods"}[role]
     if higher is None:
         raise InputError(
             f"{table.source} has {what} as columns ({list_names(names)}), which do not say what is in them: pass "
             f"{arg('higher_is_better', False)} for losses or errors, {arg('higher_is_better', True)} for accuracies."
         )
-    there = {
-        name: np.array([i for i, cell in enumerate(table.columns[name]) if not is_missing(cell)]) for name in names
-    }
-    if not any(map(len, there.values())):
-        raise InputError(f"{table.source} has no value in {list_names(names)}: there is no risk.")
-    index = np.concatenate([rows.astype(np.intp) for rows in there.values()])
-    kept = {k: take_cells(cells, index) for k, cells in table.columns.items() if k not in names}
-    columns = {
-        **kept,
-        role: [called for name, called in names.items() for _ in there[name]],
-        _VALUE: [table.columns[name][i] for name, rows in there.items() for i in rows],
-    }
-    empty = len(names) * len(table) - len(index)
+    long, empty = melt(table, names, role, _VALUE)
     notes = [f"columns {list_names(names)} taken as {what}"]
     notes += [f"{empty} empty cells left out"] if empty else []
-    rows = table.rows[index]
-    return replace(table, columns=columns, rows=rows, notes=(*table.notes, *notes))
+    return replace(long, notes=(*table.notes, *notes))
 
 
 def _check_one_kind(table: Table, rest: Sequence[str]) -> None:
@@ -385,47 +373,17 @@ def _check_alike(table: Table, column: str, rest: Sequence[str]) -> None:
 
 def _metric_of(table: Table, column: str) -> str:
     """Return the name of the risks: that of their column or, if it says little, the one metric of a column of these."""
-    if higher_is_better_by_name(column) is not None and not is_score(column):
+    if direction(column) is not None and not is_score(column):
         return column
     found = {word for name in table.columns if normal(name) in _METRIC for word in names_in(table, name)} - {""}
     return found.pop() if len(found) == 1 else column
 
 
-# Training sizes: 1000, 1,000, 1k; and cells that say there is none.
+# Training sizes in cells and in names of columns.
 
-_SHORT = re.compile(r"([0-9]+(?:[.,][0-9]+)?) ?([kKmM])")
-_TIMES = {"k": 1e3, "m": 1e6}
 # Cells of controls, which were not trained at a size.
-_NONE = frozenset(("-", "–", "—", "all", "full", "max", "any"))
+_NO_SIZE = frozenset(("-", "–", "—", "all", "full", "max", "any"))
 _HEADER = re.compile(r"(?:n ?[=_] ?)?([0-9][0-9.,]* ?[kKmM]?)")
-
-
-def sizes_of(table: Table, column: str) -> FloatArray:
-    """Read the sizes of a column; NaN where a cell is empty or says "all", as rows of controls may.
-
-    >>> from curvewise.reading.table import make_table
-    >>> sizes_of(make_table("a", {"n": ["100", "1k", "10,000", "1.5M", "all"]}), "n").tolist()
-    [100.0, 1000.0, 10000.0, 1500000.0, nan]
-    """
-    cells = [_plain(cell) for cell in table.columns[column]]
-    for row, cell in zip(table.rows, cells, strict=True):
-        if isinstance(cell, str) and cell.strip().endswith("%"):
-            raise InputError(
-                f"Row {row} in {table.where(column)} reads {brief(cell)}: a training size is a number of examples. "
-                "Write 500 for 1% of 50,000."
-            )
-    changed = replace(table, columns={**table.columns, column: cells})
-    return numbers(changed, column, thousands=True)
-
-
-def _plain(cell: Any) -> Any:
-    """Write 1k in a cell as 1000 and "all" as nothing."""
-    if not isinstance(cell, str):
-        return cell
-    text = cell.strip()
-    if found := _SHORT.fullmatch(text):
-        return round(float(found[1].replace(",", ".")) * _TIMES[found[2].lower()], 6)
-    return None if text.lower() in _NONE else cell
 
 
 def header_size(name: str) -> float | None:
@@ -435,7 +393,7 @@ def header_size(name: str) -> float | None:
     (100.0, 1000.0, 1000.0, None)
     """
     found = _HEADER.fullmatch(name.strip())
-    size = parse(_plain(found[1]), thousands=True) if found else None
+    size = parse(plain_count(found[1]), thousands=True) if found else None
     return size if size is not None and size > 0 else None
 
 
@@ -508,36 +466,20 @@ class RiskScale:
 
 def _scale_of(column: str, values: FloatArray, unit: str | None, higher: bool | None, source: str) -> RiskScale:
     """Decide whether values are losses, errors, accuracies or scores, and in which unit."""
-    if unit is not None and unit not in UNITS:
-        raise InputError(f"{arg('unit', unit)}: use one of {', '.join(map(repr, UNITS))}.")
     check_direction_flag(higher)
-    if unit == "score" and higher is False:
-        raise InputError(
-            f"{arg('unit', 'score')} contradicts {arg('higher_is_better', False)}: use {arg('unit', 'loss')}."
-        )
-    by_name = higher_is_better_by_name(column)
-    up = bool(by_name)
+    by_name = direction(column)
+    up = (bool(by_name) or unit == "score") if higher is None else higher
+    known = Unit(unit or "fraction", up)  # refuses settings that contradict each other
     if higher is not None or unit == "score":  # the user's word, which must not contradict a plain name
-        up = bool(higher or unit == "score")
         setting = arg("unit", "score") if unit == "score" else arg("higher_is_better", higher)
         check_contradiction(column, by_name, up, setting)
-    words = normal(column).replace("_", " ")
     seen = values[np.isfinite(values)]
-    top = 1.0 if unit == "fraction" else 100.0
-    bad = seen[(seen < 0) | (seen > top)]
-    if unit in ("fraction", "percent") and bad.size:
-        right = [arg("unit", k) for k in ("percent", "loss", "score") if k != unit]
-        raise InputError(
-            f"Column {column!r:.200} of {source} holds {bad[0]:g}, which is no {unit}: pass {' or '.join(right)} for a "
-            "number without bounds."
-        )
+    if unit is not None:
+        known.errors(seen, f"Column {column!r:.200} of {source}")
+    words = normal(column).replace("_", " ")
     if not up:
         mark = {"percent": " (%)", "loss": "" if "loss" in words else " (loss)"}
         return RiskScale(words + mark.get(unit or "", ""), "lower is better")
-    if unit == "loss":
-        raise InputError(
-            f"{arg('unit', 'loss')} contradicts {arg('higher_is_better', True)} for {column!r:.200}: leave one out."
-        )
     if unit == "score" or (unit is None and seen.size and not 0 <= seen.min() <= seen.max() <= 100):
         return RiskScale(f"−{words}", "a score, turned into its negative", 0.0, -1.0)
     percent = unit == "percent" or (unit is None and seen.size and seen.max() > 1)
@@ -547,24 +489,6 @@ def _scale_of(column: str, values: FloatArray, unit: str | None, higher: bool | 
         name = f"{top:g} − {words}"
     how = f"turned into {top:g} − {column}, as accuracies in {'percent' if percent else 'fractions'}"
     return RiskScale(name + (" (%)" if percent and "error" in name else ""), how, top, -1.0)
-
-
-def higher_is_better_by_name(name: str) -> bool | None:
-    """Return whether the name of a column says that higher is better; None if it does not say.
-
-    >>> higher_is_better_by_name("test_acc"), higher_is_better_by_name("mIoU"), higher_is_better_by_name("MAE")
-    (True, True, False)
-    >>> higher_is_better_by_name("Top-1 (%)"), higher_is_better_by_name("top1_error"), higher_is_better_by_name("acc1")
-    (True, False, True)
-    """
-    words = frozenset(bare(name).split("_"))
-    if _UP_WHOLE.fullmatch(bare(name)):
-        return True
-    if words & _DISTANCES and not words & _UP:
-        return False
-    if words & (_UP - HIGHER_IS_BETTER) and not words & _DOWN:
-        return True
-    return False if words & (_DOWN - LOWER_IS_BETTER) and not words & _UP else direction(name)
 
 
 # Controls that are given as numbers must be in the unit of the table.
@@ -696,9 +620,9 @@ def _check_crossed(table: Table, rest: Sequence[str], runs: RiskRows) -> None:
     several = [rows for rows in cells.values() if len(rows) > 1]
     for name in rest if len(several) > 1 else ():
         words = texts(table.columns[name])
-        counts = [Counter(words[row] for row in rows) for rows in several]
-        there = list(counts[0])
-        if len(there) > 1 and all(len(set(c.values())) == 1 and c.keys() == counts[0].keys() for c in counts):
+        tallies = [Counter(words[row] for row in rows) for rows in several]
+        there = list(tallies[0])
+        if len(there) > 1 and all(len(set(c.values())) == 1 and c.keys() == tallies[0].keys() for c in tallies):
             one = next((word for word in there if normal(word) == "test"), there[-1])
             raise InputError(
                 f"The rows of each task, method and size of {table.source} differ in {name!r:.200}, which is as often "
@@ -765,11 +689,6 @@ class RiskRows:
     def names(self) -> list[str]:
         """Names of the methods."""
         return list(dict.fromkeys(self.methods.tolist()))
-
-    def has_several_sizes(self, method: str) -> bool:
-        """Return whether a method was trained at more than one size."""
-        n = self.n[self.methods == method]
-        return len(np.unique(n[n > 0])) > 1
 
 
 @dataclass(frozen=True)
@@ -844,12 +763,6 @@ def find_control(
     return FoundControl(control, gone, (f"{called.said}: {how}", *notes))
 
 
-def _only_scratch(rows: RiskRows) -> str | None:
-    """Return the method that is called like training from scratch, if there is just one."""
-    found = [name for name in rows.names if normal(name) in SCRATCH.plain]
-    return found[0] if len(found) == 1 else None
-
-
 def scratch_as_control(role: str, name: str) -> InputError:
     """Make the error for a control that is training from scratch."""
     return InputError(
@@ -890,7 +803,7 @@ def _recognised(rows: RiskRows, called: ControlNames, given: Given) -> tuple[dic
     short = isinstance(given, Mapping) and not set(rows.tasks.tolist()) <= set(texts(list(given)))
     if not found and (given is None or short):
         maybe = [name for name in rows.names if normal(name) in called.other]
-        found = [name for name in maybe if not rows.has_several_sizes(name)]
+        found = [name for name in maybe if len(np.unique(rows.n[(rows.methods == name) & (rows.n > 0)])) < 2]
         notes = [
             Message(
                 f"{name!r:.200} is taken as a method, as it has several sizes: {arg(called.argument, name)} makes it "
