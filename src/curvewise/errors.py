@@ -95,6 +95,23 @@ class MissingDependencyError(CurvewiseError, ImportError):
     """A feature needs a package that is not installed; the message names the extra to install."""
 
 
+@contextmanager
+def importing(sentence: str, extra: str) -> Iterator[None]:
+    """Turn an import that fails inside the block into an error that names what needs the package, and the extra.
+
+    ``{}`` in the sentence stands for the name of the package.
+    """
+    try:
+        yield
+    except MissingDependencyError:
+        raise
+    except ImportError as error:
+        missing = isinstance(error, ModuleNotFoundError)
+        state = "is not installed" if missing else f"cannot be imported ({error})"
+        needs = sentence.replace("{}", str(error.name))
+        raise MissingDependencyError(f'{needs}, which {state}: pip install "curvewise[{extra}]".') from error
+
+
 class StoreError(CurvewiseError, OSError):
     """A stored run is damaged, or belongs to another study than the one asked for."""
 

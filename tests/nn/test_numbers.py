@@ -411,6 +411,9 @@ def test_sets_are_evaluated_in_parts(loss: str) -> None:
 def test_settings_that_came_later_leave_the_others_as_they_were() -> None:
     assert not {"loss", "weights_into"} & set(Training().as_dict())
     assert Training(loss="l1").as_dict()["loss"] == "l1"
+    for setting in ("weights", "like"):
+        with pytest.raises(InputError, match=f"{setting}=.*path of a file"):
+            Training(**{setting: ""})
     with pytest.raises(InputError, match="weights_into"):
         Training(weights_into="encoder")
 

@@ -385,6 +385,7 @@ def test_scores_become_errors():
         ({"y": CLASSES}, "X and y cannot be used together"),
         ({"y": np.where(CLASSES[:400] == 3, np.nan, 1.0)}, "y holds"),
         ({"y": np.array([None, *"ab" * 200][:400], dtype=object)}, "y holds 1 missing label"),
+        ({"y": pd.Series([None, *"ab" * 200][:400], dtype="string")}, "y holds 1 missing label"),
         ({"estimator": {}}, "empty dict"),
         ({"estimator": {"a": "svm"}}, "'a' is a str"),
         ({"sizes": [1000]}, "sizes holds 1000"),

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from curvewise.errors import MissingDependencyError
+from curvewise.errors import importing
 from curvewise.nn.training import misfit
 
 if TYPE_CHECKING:
@@ -40,12 +40,8 @@ PRECISIONS = ("float32", "bfloat16", "float16")
 
 def list_gpus() -> list[str]:
     """List the GPUs that torch can use, ``"cuda:0"`` and so on; none without a GPU."""
-    try:
+    with importing("Training networks needs torch", "torch"):
         import torch
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            'Training networks needs torch, which is not installed: pip install "curvewise[torch]".'
-        ) from error
     return [f"cuda:{i}" for i in range(torch.cuda.device_count())]
 
 

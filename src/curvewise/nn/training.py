@@ -228,7 +228,7 @@ class Training:
         # 20 and 20.0, one rate and a list of it, are one training and must have one id.
         for name in ("momentum", "weight_decay", "label_smoothing", "epochs", "warmup", "validation", "patience"):
             if getattr(self, name) is not None and not (name == "validation" and per_class):
-                object.__setattr__(self, name, float(getattr(self, name)))
+                object.__setattr__(self, name, float(getattr(self, name)) + 0.0)  # which makes 0.0 of -0.0
         object.__setattr__(self, "drops", tuple(float(drop) for drop in self.drops))
         rates = sorted(float(rate) for rate in self.rates)
         object.__setattr__(self, "rate", tuple(rates) if len(rates) > 1 else rates[0])
@@ -281,9 +281,9 @@ class Training:
                 isinstance(self.architecture, str) and self.architecture,
                 "Give a name such as 'mlp', or 'module:function'.",
             ),
-            ("weights", isinstance(self.weights, str | None), "Give the path of a file."),
+            ("weights", isinstance(self.weights, str | None) and self.weights != "", "Give the path of a file."),
             ("weights_into", isinstance(self.weights_into, str | None), "Give the name of a part."),
-            ("like", isinstance(self.like, str | None), "Give the path of a file."),
+            ("like", isinstance(self.like, str | None) and self.like != "", "Give the path of a file."),
             ("options", isinstance(self.options, Mapping), "Give a dict of names and values."),
             ("nesterov", isinstance(self.nesterov, bool | None), "Give true or false."),
             ("rescale_filters", isinstance(self.rescale_filters, bool | None), "Give true or false."),

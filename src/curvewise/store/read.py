@@ -22,7 +22,7 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError, MissingDependencyError, StoreError, os_reason
+from curvewise.errors import InputError, StoreError, importing, os_reason
 from curvewise.reading.arrays import npz_arrays
 from curvewise.store.record import (
     MOST_RECORD,
@@ -143,13 +143,8 @@ class Run:
         self._check("checkpoint", name, self.files)
         path = self.path / part_file("files", name)
         data = read_part(self.path, {"files": self.files}, "files", name)
-        try:
+        with importing(f"Reading {path} needs safetensors", "torch"):
             from safetensors.numpy import load
-        except ModuleNotFoundError as error:
-            raise MissingDependencyError(
-                f"Reading {path} needs safetensors, which is not installed: pip install "
-                'safetensors, or "curvewise[torch]".'
-            ) from error
         try:
             weights: dict[str, NDArray[Any]] = load(data)
         except Exception as error:  # safetensors has errors of its own, and lets numpy's through

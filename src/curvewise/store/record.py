@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import InputError, MissingDependencyError, StoreError, parse_reason
+from curvewise.errors import InputError, StoreError, importing, parse_reason
 
 SCHEMA = 1
 RECORD = "record.json"
@@ -218,13 +218,8 @@ def npy_bytes(values: ArrayLike, argument: str) -> tuple[bytes, dict[str, Any]]:
 
 def weights_bytes(weights: Mapping[str, ArrayLike], argument: str) -> tuple[bytes, dict[str, Any]]:
     """Encode arrays by name as a safetensors file and describe it."""
-    try:
+    with importing(f"{argument}: storing weights needs safetensors", "torch"):
         from safetensors.numpy import save
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            f"{argument}: storing weights needs safetensors, which is not installed: pip install "
-            'safetensors, or "curvewise[torch]".'
-        ) from error
     arrays = {}
     for name, values in weights.items():
         where = f"{argument}[{name!r}]"

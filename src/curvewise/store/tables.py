@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 
 from curvewise.errors import (
     InputError,
-    MissingDependencyError,
     StoreError,
     arg,
     brief,
     either,
     format_path,
+    importing,
     list_names,
     os_reason,
     suggest,
@@ -701,13 +701,9 @@ def _of_one_type(values: list[Any]) -> list[Any]:
 
 
 def _as_parquet(columns: Columns) -> bytes:
-    try:
+    with importing("Writing Parquet (rather than .csv) needs pyarrow", "parquet"):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            'Writing Parquet needs pyarrow, which is not installed: pip install "curvewise[parquet]", or write .csv.'
-        ) from error
     arrays = {}
     for name, values in columns.items():
         try:

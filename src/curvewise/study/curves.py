@@ -13,9 +13,10 @@ from typing import Any, TypeAlias, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError, MissingDependencyError, StoreError
+from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError, StoreError, importing
 from curvewise.learning.partition import Partition, entropy_of, geometric_sizes, partition_training_set
 from curvewise.progress import progress_bar
+from curvewise.reading.table import is_missing
 from curvewise.store.read import AnyPath, MissingRun, read_run
 from curvewise.store.record import data_digest, describe, run_id
 from curvewise.store.tables import failure_notes
@@ -134,12 +135,8 @@ def measure_learning_curve(
     >>> bool(m.error[m.n == 100].mean() > m.error[m.n == 1400].mean())
     True
     """
-    try:
+    with importing("Training estimators needs scikit-learn", "sklearn"):
         import sklearn  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            'Training estimators needs scikit-learn: pip install "curvewise[sklearn]".'
-        ) from error
     chosen = _check_options(dict(options))
     if n_jobs == 0:
         raise InputError("give a number of processes, or -1 for all cores.", argument="n_jobs", value=n_jobs)
@@ -276,10 +273,11 @@ def _check_data(X: Any, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
         X, _ = indexable(X, target)
     except (ValueError, TypeError) as error:
         raise InputError(f"X and y cannot be used together: {error}") from error
-    # Comparing with itself finds NaN among objects, too.
-    missing = np.array([v is None or v != v for v in target.ravel()]) if target.dtype.kind in "fO" else np.zeros(0)
-    if missing.any():
-        raise InputError(f"y holds {int(missing.sum())} missing label(s) or NaN(s): drop these examples.")
+    missing = 0
+    if target.dtype.kind in "fO":
+        missing = sum(not isinstance(v, str) and is_missing(v) for v in target.ravel())
+    if missing:
+        raise InputError(f"y holds {missing} missing label(s) or NaN(s): drop these examples.")
     return X, target
 
 

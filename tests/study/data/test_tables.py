@@ -99,12 +99,22 @@ def test_columns_may_be_chosen_and_a_second_file_may_hold_the_test_part(tmp_path
         ("a,label\n", {}, "but no rows"),
         ("", {}, "is empty"),
         ("a,label\n1,x\n2,y,z\n", {}, "cannot be read as a table"),
+        ("a,label,label\n1,0,0\n2,1,1\n", {}, "more than one column called 'label'"),
     ],
 )
 def test_tables_that_do_not_do_are_refused(tmp_path: Path, text: str, options: dict[str, Any], message: str) -> None:
     (tmp_path / "t.csv").write_text(text)
     with pytest.raises(InputError, match=message):
         load_dataset({"path": str(tmp_path / "t.csv"), **options})
+
+
+@pytest.mark.parametrize("kind", ["Int64", "string", "boolean", "category"])
+def test_labels_that_pandas_calls_na_are_missing(tmp_path: Path, kind: str) -> None:
+    labels = {"string": ["a", "b", None], "boolean": [True, False, None]}.get(kind, [0, 1, None])
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "label": pd.Series(labels, dtype=kind)})
+    frame.to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="'label' lacks 1 of 3 labels"):
+        load_dataset(str(tmp_path / "t.parquet"))
 
 
 def test_a_damaged_parquet_file_is_refused(tmp_path: Path) -> None:

@@ -202,6 +202,7 @@ def test_the_cost_of_a_run_counts_examples_looked_at():
 
 def test_numbers_that_are_equal_make_one_training():
     assert Training(epochs=20, rate=[1]) == Training(epochs=20.0, rate=1.0)
+    assert str(Training(weight_decay=-0.0).as_dict()) == str(Training().as_dict())
     alike = [{"epochs": 20, "rate": (0.2, 0.1)}, {"epochs": 20.0, "rate": [0.1, 0.2]}]
     texts = {json.dumps(Training(**settings).as_dict()) for settings in alike}
     assert len(texts) == 1

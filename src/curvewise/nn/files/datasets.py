@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import Message, MissingDependencyError, arg
+from curvewise.errors import Message, MissingDependencyError, arg, importing
 from curvewise.nn.training import misfit
 
 PICKLED = ("LSUN", "LSUNClass")
@@ -105,12 +105,8 @@ def load_tokenizer(folder: str | PathLike[str]) -> Any:
     path = Path(folder)
     if not path.is_dir():
         raise misfit("tokenizer", str(path), "there is no such folder.")
-    try:
+    with importing("Texts need {}", "text"):
         from transformers import AutoTokenizer
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            f'Texts need {error.name}, which is not installed: pip install "curvewise[text]".'
-        ) from error
     try:
         return AutoTokenizer.from_pretrained(str(path), local_files_only=True, trust_remote_code=False)
     except Exception as error:  # what is raised for a missing file depends on the version

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError, MissingDependencyError
+from curvewise.errors import InputError, importing
 
 _ENDINGS = {
     ".pt2": "exported",
@@ -218,12 +218,8 @@ def run_session(
 
 def open_session(path: Path, device: str | None, content: bytes | None = None) -> tuple[Any, tuple[str, ...]]:
     """Load a file, or changed content of it, with onnxruntime; return the session and remarks."""
-    try:
+    with importing(f"{path} is an ONNX file, and needs onnxruntime", "onnx"):
         import onnxruntime
-    except ImportError as error:
-        raise MissingDependencyError(
-            f'{path} is an ONNX file, and onnxruntime is not installed: pip install "curvewise[onnx]".'
-        ) from error
     gpu = "CUDAExecutionProvider" in onnxruntime.get_available_providers()
     wanted = device is not None and device.startswith("cuda")
     remarks = ("the onnxruntime here has no GPU: it runs on the CPU",) if wanted and not gpu else ()

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from curvewise.errors import InputError, Message, MissingDependencyError, arg
+from curvewise.errors import InputError, arg, importing
 from curvewise.nn.files.datasets import SEGMENT
 
 
@@ -42,7 +42,7 @@ def hugging_face_model(path: Path, shape: tuple[int, ...], classes: int, options
     fields of the configuration.
     """
     asked = arg("architecture", f"hf:{path}")
-    transformers = _transformers(path, f"{asked} needs transformers, which", f"{asked}:")
+    transformers = _transformers(path, f"{asked} needs transformers", f"{asked}:")
     text = len(shape) == 1
     options = dict(options)
     pretrained = options.pop("pretrained", True)
@@ -61,7 +61,7 @@ def hugging_face_model(path: Path, shape: tuple[int, ...], classes: int, options
 
 def hugging_face_encoder(path: Path) -> nn.Module:
     """Load the network of a local folder: a classifier with its head, anything else without one."""
-    transformers = _transformers(path, f"{path} is a folder of Hugging Face, and transformers", f"{path}:")
+    transformers = _transformers(path, f"{path} is a folder of Hugging Face, and needs transformers", f"{path}:")
 
     def make() -> Any:
         config = _config(transformers, path)
@@ -81,10 +81,8 @@ _LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 
 def _transformers(path: Path, lacking: str, asked: str) -> Any:
     """Import transformers, and check that a folder holds a model."""
-    try:
+    with importing(lacking, "text"):
         import transformers
-    except ImportError as error:
-        raise MissingDependencyError(Message(f'{lacking} is not installed: pip install "curvewise[text]".')) from error
     if not (path / "config.json").is_file():
         raise InputError(
             f"{asked} no config.json in this folder. Give the folder that save_pretrained wrote; nothing is downloaded."

@@ -16,7 +16,7 @@ from zipfile import is_zipfile
 import torch
 from torch import Tensor, nn
 
-from curvewise.errors import InputError, MissingDependencyError
+from curvewise.errors import InputError, importing
 from curvewise.nn.files.formats import unreadable
 from curvewise.nn.files.hugging_face import HuggingFace
 from curvewise.nn.training import misfit
@@ -264,13 +264,9 @@ def misfits(given: Mapping[str, Tensor], wanted: Mapping[str, Tensor], spared: C
 
 
 def _safetensors(path: Path, shapes: bool) -> Any:
-    try:
+    with importing("Reading .safetensors needs safetensors", "torch"):
         from safetensors import SafetensorError, safe_open
         from safetensors.torch import load_file
-    except ImportError as error:
-        raise MissingDependencyError(
-            'Reading .safetensors needs safetensors, which is not installed: pip install "curvewise[torch]".'
-        ) from error
     try:
         if shapes:
             with safe_open(path, framework="pt") as file:

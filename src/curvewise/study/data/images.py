@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError, MissingDependencyError, arg, brief, format_path, list_names, os_reason
+from curvewise.errors import InputError, arg, brief, format_path, importing, list_names, os_reason
 from curvewise.progress import progress_bar
 from curvewise.reading.arrays import named_arrays
 from curvewise.store.record import data_digest
@@ -337,12 +337,8 @@ MANY = 5000  # of which decoding takes seconds and more, and is shown
 
 def pillow(purpose: str) -> Any:
     """Pillow's Image module, or an error that says what it was wanted for."""
-    try:
+    with importing(f"{purpose} needs Pillow", "images"):
         return importlib.import_module("PIL.Image")
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            f'{purpose} needs Pillow, which is not installed: pip install "curvewise[images]".'
-        ) from error
 
 
 def picture_part(labels: NDArray[Any], one: Callable[[int], NDArray[np.uint8]], name: Callable[[int], str]) -> DataPart:

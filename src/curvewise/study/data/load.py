@@ -22,17 +22,17 @@ from numpy.typing import NDArray
 from curvewise.errors import (
     CurvewiseError,
     InputError,
-    MissingDependencyError,
     StoreError,
     arg,
     brief,
     format_path,
+    importing,
     list_names,
     os_reason,
     suggest,
 )
 from curvewise.nn.own_code import failure, find_function, importable
-from curvewise.reading.table import check_file, check_names, large_files, parquet_frame
+from curvewise.reading.table import check_file, check_names, is_missing, large_files, parquet_frame
 from curvewise.store.read import COPY_ARRAYS, COPY_FIELDS, DATA, read_about, read_copy, unreadable_data
 from curvewise.store.write import write_file
 from curvewise.study.data import arrays as npz
@@ -427,12 +427,8 @@ def data_copy(options: Mapping[str, Any], store: Path, folder: Path) -> DataCopy
 
 def load_packaged(name: str) -> DataSource:
     """Load one of scikit-learn's sets; the digits as images, the others as features."""
-    try:
+    with importing(f"{arg('data', name)} comes with scikit-learn", "sklearn"):
         package = importlib.import_module("sklearn.datasets")
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            f'{arg("data", name)} comes with scikit-learn, which is not installed: pip install "curvewise[sklearn]".'
-        ) from error
     found = _read_packaged(getattr(package, f"load_{name.replace('-', '_')}"))
     classes = tuple(str(c) for c in found.target_names)
     if name == "digits":  # sixteen levels of grey and none
@@ -537,7 +533,7 @@ def label_column(names: list[str], asked: str | None, source: str) -> str:
 def label_values(column: Any, name: str) -> NDArray[Any]:
     """Labels as an array of numbers or of texts; missing ones are an error."""
     cells = column.tolist() if hasattr(column, "tolist") else list(column)
-    missing = sum(c is None or c != c for c in cells)
+    missing = sum(not isinstance(c, str) and is_missing(c) for c in cells)
     if missing:
         raise InputError(f"{brief(name)} lacks {missing} of {len(cells)} labels: drop these rows.")
     if any(isinstance(c, str) for c in cells):
@@ -554,7 +550,11 @@ def _read(path: Path) -> pd.DataFrame:
         if path.suffix.lower() == ".parquet":
             frame: pd.DataFrame = parquet_frame(path.read_bytes(), path).to_pandas()
         else:
-            frame = pd.read_csv(path, sep="\t" if path.suffix.lower() == ".tsv" else ",")
+            sep = "\t" if path.suffix.lower() == ".tsv" else ","
+            # pandas would call a second column "label" label.1, from which the class could then be learned.
+            header = pd.read_csv(path, sep=sep, header=None, nrows=1, dtype=str).iloc[0].dropna()
+            check_names(header.tolist(), format_path(path))
+            frame = pd.read_csv(path, sep=sep)
     except CurvewiseError:
         raise
     except (ValueError, OSError, OverflowError, MemoryError) as error:
@@ -667,13 +667,9 @@ def load_hub(request: Request, path: Path | None = None) -> DataSource:
 
 def _open(place: str, config: str | None, folder: Path) -> Any:
     """A dataset in a folder, or one in the cache by its name."""
-    try:
+    with importing(f"{arg('data.hf', place)} needs datasets", "text"):
         package = importlib.import_module("datasets")
         hub_constants = importlib.import_module("huggingface_hub.constants")
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            f'{arg("data.hf", place)} needs datasets, which is not installed: pip install "curvewise[text]".'
-        ) from error
     local = folder / Path(place).expanduser()
     saved = local.is_dir() and is_hub_folder([p.name for p in local.iterdir()])
     switches = [(package.config, "HF_HUB_OFFLINE"), (hub_constants, "HF_HUB_OFFLINE")]
@@ -822,10 +818,6 @@ def text_part(
 
 
 def _tokens() -> Any:
-    try:
+    with importing("Texts need {}", "text"):
         from curvewise.nn.files import datasets as tokens
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            f'Texts need {error.name}, which is not installed: pip install "curvewise[text]".'
-        ) from error
     return tokens

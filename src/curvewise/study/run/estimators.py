@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError, MissingDependencyError
+from curvewise.errors import InputError, MissingDependencyError, importing
 from curvewise.nn.devices import ONE_AT_A_TIME, spoilt_device
 from curvewise.nn.own_code import failure, find_function, importable, names_own_code
 from curvewise.nn.task import Examples, Trained
@@ -285,12 +285,8 @@ def _alone(seed: int) -> Iterator[list[warnings.WarningMessage]]:
 
 def _thread_pools() -> Any:
     """Return threadpoolctl's control of all libraries that are loaded and have threads."""
-    try:
+    with importing("Training estimators needs threadpoolctl", "sklearn"):
         from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            'Training estimators needs threadpoolctl, which is not installed: pip install "curvewise[sklearn]".'
-        ) from error
     # Looking through all libraries takes as long as a small fit. Others can only have come with further modules.
     if _POOLS.get("modules") != len(sys.modules):
         _POOLS.update(modules=len(sys.modules), found=ThreadpoolController())

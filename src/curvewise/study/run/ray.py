@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from curvewise.errors import CurvewiseError, InputError, MissingDependencyError, arg, suggest
+from curvewise.errors import CurvewiseError, InputError, arg, importing, suggest
 from curvewise.nn.devices import try_device
 from curvewise.nn.own_code import installed_only
 from curvewise.progress import say
@@ -131,12 +131,8 @@ def run_ray(
     environment = _environment(runtime_env)
     settings = RunSettings(**options)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
+    with importing("Running on a cluster needs Ray", "ray"):
         import ray
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            'Running on a cluster needs Ray, which is not installed: pip install "curvewise[ray]".'
-        ) from error
     known = {name.lstrip("_") for name in ray.runtime_env.RuntimeEnv.known_fields}
     if unknown := environment.keys() - known:  # which Ray would ignore
         problem = f"has an entry {min(unknown)!r}, which Ray does not know.{suggest(min(unknown), known)}"

@@ -144,7 +144,8 @@ class Design:
         problem = "give a list of numbers, such as [100, 200], or of texts such as '3/class' and '3/class + 1/class'."
         self._refuse("sizes", self.sizes is not None and not right, problem)
         folds = () if self.folds is None else self.folds if isinstance(self.folds, tuple) else (self.folds,)
-        right = all(_is_number(k) and k == int(k) >= 1 for k in folds)
+        right = folds != () or self.folds is None
+        right = right and all(_is_number(k) and k == int(k) >= 1 for k in folds)
         self._refuse("folds", not right, "give whole numbers, one or one for each size.")
         for name, largest in (("seeds", max(seeds)), ("folds", max(folds, default=1))):
             self._refuse(name, largest > MOST_RUNS, f"a study makes at most {MOST_RUNS:,} runs.")
@@ -152,7 +153,8 @@ class Design:
             self._refuse(name, not isinstance(getattr(self, name), bool), "give true or false.")
 
     def _check_variations(self) -> None:
-        self._refuse("vary", not isinstance(self.vary, tuple), f"give a list out of {', '.join(CHANCES)}.")
+        right = isinstance(self.vary, tuple) and all(isinstance(v, str | tuple) for v in self.vary)
+        self._refuse("vary", not right, f"give a list out of {', '.join(CHANCES)}.")
         for variation in self.variations:
             for name in variation:
                 if name not in CHANCES:

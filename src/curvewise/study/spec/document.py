@@ -65,7 +65,7 @@ def write_document(study: StudySpec, path: str | PathLike[str]) -> Path:
     return file
 
 
-def toml_text(document: Mapping[str, Any], comments: Mapping[str, str] | None = None) -> str:
+def toml_text(document: Mapping[str, Any]) -> str:
     """Write tables as TOML: plain keys first, then a section for each table.
 
     >>> print(toml_text({"name": "a", "design": {"sizes": [1, 2], "poke": {"epoch": 0}}}), end="")
@@ -75,7 +75,6 @@ def toml_text(document: Mapping[str, Any], comments: Mapping[str, str] | None = 
     sizes = [1, 2]
     poke = { epoch = 0 }
     """
-    comments = comments or {}
     lines = [_line(k, v) for k, v in document.items() if not isinstance(v, Mapping)]
     for name, table in document.items():
         if not isinstance(table, Mapping):
@@ -83,13 +82,10 @@ def toml_text(document: Mapping[str, Any], comments: Mapping[str, str] | None = 
         # Learners and evaluation sets are tables of tables.
         inner = name in ("learners", "evaluate")
         sections = {(name, k): v for k, v in table.items()} if inner else {(name,): table}
-        if name in comments:
-            lines += ["", *(f"# {line}".rstrip() for line in comments[name].splitlines())]
-        for i, (path, section) in enumerate(sections.items()):
-            gap = [] if i == 0 and name in comments else [""]
+        for path, section in sections.items():
             # A table of tables, such as groups of parameters, has a section of its own.
             nested = {k: v for k, v in section.items() if _is_nested(v)}
-            lines += [*gap, f"[{'.'.join(map(_key, path))}]"]
+            lines += ["", f"[{'.'.join(map(_key, path))}]"]
             lines += [_line(k, v) for k, v in section.items() if k not in nested]
             for key, inner_table in nested.items():
                 lines += ["", f"[{'.'.join(map(_key, (*path, key)))}]"]

@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 from curvewise.errors import (
     CurvewiseWarning,
     InputError,
-    MissingDependencyError,
     StoreError,
     UntrustedCodeError,
     arg,
     either,
+    importing,
     list_names,
     prefix,
     suggest,
@@ -742,12 +742,8 @@ def _perturbed(examples: Examples, evaluation: Evaluation, seed: int) -> Example
 
 
 def _perturbations() -> Any:
-    try:
+    with importing("Perturbed evaluation sets need {}", "torch"):
         from curvewise.response.networks import perturbations
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            f'Perturbed evaluation sets need {error.name}, which is not installed: pip install "curvewise[torch]".'
-        ) from error
     return perturbations
 
 
@@ -898,13 +894,8 @@ def _settle_weights(study: StudySpec, learner: Learner, name: str, opened: dict[
     training = learner.training
     if training is None or (training.weights or training.like) is None:
         return learner
-    try:
+    with importing(f"learners.{name} starts from a file of weights, and to open it needs {{}}", "torch"):
         from curvewise.nn.networks import settle_weights
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            f"learners.{name} starts from a file of weights, and to open it needs {error.name}, which is not "
-            'installed: pip install "curvewise[torch]".'
-        ) from error
     # Combinations of a grid mostly differ in what has nothing to do with the network.
     about = (training.architecture, training.options, training.weights, training.weights_into, training.like)
     if (key := repr(about)) not in opened:
