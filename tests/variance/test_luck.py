@@ -111,8 +111,8 @@ def test_no_real_variance_is_not_read_as_none():
     below = next(f for f in found if f.expected.estimate == 0 < f.expected.high)
     assert "which does not exclude some" in below.summary()
     assert f"up to {below.expected.high:.3f}" in below.summary()
-    assert expected_of_parts(Interval(-0.05, 0.0, 0.5), (10, 10)).estimate == 0
-    pair = expected_of_pair(Interval(-0.1, 0.0, 0.6), Interval(0.5, 0.2, 0.6))
+    assert expected_of_parts(Interval(0.0, 0.0, 0.5), (10, 10)).estimate == 0
+    pair = expected_of_pair(Interval(0.0, 0.0, 0.6), Interval(0.5, 0.2, 0.6))
     assert tuple(pair) == pytest.approx((0.0, 0.0, 0.6))
     unknown = expected_of_pair(Interval(np.nan, 0.0, 1.0), Interval(0.5, 0.2, 0.6))
     assert np.isnan(unknown.estimate)

@@ -87,12 +87,9 @@ class PairTests:
     def intervals(self, level: float) -> tuple[FloatArray, FloatArray]:
         """Limits of the differences, within what is possible; they exclude 0 where the p-value is below 1 − level."""
         half = stdtrit(self.degrees, (1 + level) / 2) * np.sqrt(self.variance)
-        if math.isfinite(self.width):
-            half = np.where(np.isnan(half), self.width, half)
+        if math.isfinite(self.width):  # nothing is known: all that is possible
+            half = np.where(np.isnan(half), 2 * self.width, half)
         low, high = np.maximum(self.difference - half, -self.width), np.minimum(self.difference + half, self.width)
-        if math.isfinite(self.width):
-            unknown = np.isnan(self.variance)
-            low, high = np.where(unknown, -self.width, low), np.where(unknown, self.width, high)
         exact = self.exact
         if exact.any():
             low[exact], high[exact] = paired_interval(self.only_a[exact], self.only_b[exact], self.questions, level)

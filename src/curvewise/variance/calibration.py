@@ -19,10 +19,11 @@ from typing import Any, ClassVar, TypeAlias, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri, stdtr, stdtrit
+from scipy.special import stdtr, stdtrit
 
 from curvewise.errors import InputError
 from curvewise.stats.clusters import cluster_degrees, cluster_variance
+from curvewise.stats.intervals import wilson_interval
 from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_pvalue, format_value
 from curvewise.types.predictions import Predictions
@@ -128,7 +129,7 @@ def measure_calibration(
     predicted = _predicted(votes, error, moments.spread)
     # The variance of true error is added as estimated: its own interval is not in that of the total.
     added = (1 - 1 / votes.examples) * max(0.0, split.distribution)
-    total = {name: _interval_of(np.sqrt(np.array([*i]) ** 2 + added), level) for name, i in predicted.items()}
+    total = {name: Interval(*np.sqrt(np.array([*i]) ** 2 + added).tolist(), level) for name, i in predicted.items()}
     rejected = min(check.adjusted for check in moments.checks) < 1 - level
     within = all(1 / (1 + tolerance) <= r.low and r.high <= 1 + tolerance for r in moments.ratios.values())
     verdict = ("close" if within else "fails") if rejected else "holds" if within else "undecided"
@@ -305,12 +306,7 @@ def _predicted(votes: Votes, error: Interval, spread: Interval) -> dict[str, Int
     else:  # theorem 4, and the exact mean of which it is the lower bound
         calibrated = np.array([spread.estimate, max(0.0, spread.low), spread.high])
         variances |= {"calibrated": calibrated / n, "lower_bound": ends / (n * k)}
-    return {name: _interval_of(np.sqrt(v), error.level) for name, v in variances.items()}
-
-
-def _interval_of(ends: FloatArray, level: float) -> Interval:
-    estimate, low, high = ends.tolist()
-    return Interval(estimate, low, high, level)
+    return {name: Interval(*np.sqrt(v).tolist(), error.level) for name, v in variances.items()}
 
 
 def measure_moments(predictions: Predictions, votes: Votes, level: float) -> VoteMoments:
@@ -329,15 +325,15 @@ def measure_moments(predictions: Predictions, votes: Votes, level: float) -> Vot
         if variance > 0 and spread > 0:
             statistics["identity ratio"] = _identity(spread / variance)
     means = mean_statistics(predictions, votes, statistics, level)
-    half = {key: m.together.estimate.width / 2 for key, m in means.items()}
+    half = {key: tests[0].estimate.width / 2 for key, tests in means.items()}
     ratios = {GAP: _root_ratio(error, disagreement, disagreement, half.get("gap ratio"), level)}
     if votes.classes > 2:
         ratios[IDENTITY] = _root_ratio(spread, variance, spread, half.get("identity ratio"), level)
     return VoteMoments(
-        checks=_checks(list(ratios), [means[name].together for name in ratios]),
-        class_checks=_checks(list(map(str, votes.names)), means[GAP].classes),
+        checks=_checks(list(ratios), [means[name][0] for name in ratios]),
+        class_checks=_checks(list(map(str, votes.names)), means[GAP][1:]),
         ratios=ratios,
-        spread=means["spread"].together.estimate,
+        spread=means["spread"][0].estimate,
     )
 
 
@@ -413,8 +409,8 @@ def _checks(names: Sequence[str], tests: Sequence[MeanTest]) -> tuple[Calibratio
 
 def mean_statistics(
     predictions: Predictions, votes: Votes, statistics: Mapping[str, Statistic], level: float
-) -> dict[str, VoteMeans]:
-    """Test means over examples, with both examples and runs sampled.
+) -> dict[str, list[MeanTest]]:
+    """Test means over examples, both examples and runs sampled: of all classes together, then of each class.
 
     A statistic is a table f(count, runs, true) of examples × classes that is a U-statistic in the runs. Its
     mean varies with the examples sampled and with the runs trained. The first is read off the examples; the
@@ -434,14 +430,6 @@ def mean_statistics(
         by_run = (removed[name][1], left_out[name]) if removed else None
         means[name] = _vote_means(f(votes.counts, votes.runs, true), votes, by_run, level)
     return means
-
-
-@dataclass(frozen=True, eq=False)
-class VoteMeans:
-    """Tests of the means of one statistic: of all classes together, and of each class."""
-
-    together: MeanTest
-    classes: tuple[MeanTest, ...]
 
 
 def _leave_one_out(
@@ -464,7 +452,7 @@ def _leave_one_out(
 
 def _vote_means(
     table: FloatArray, votes: Votes, without: tuple[FloatArray, FloatArray] | None, level: float
-) -> VoteMeans:
+) -> list[MeanTest]:
     """Test the means of a table; ``without`` holds its change and its means if a run is left out."""
     runs, values, tests = votes.runs, table.sum(axis=1), []
     for c in range(-1, votes.classes):  # −1: all classes together
@@ -476,7 +464,7 @@ def _vote_means(
             parts.append((float(np.var(by_run)) * (runs - 1), runs - 1))  # jackknife
             twice = _vote_noise(change, votes, c)
         tests.append(mean_test(float(column.mean()), parts, twice, level))
-    return VoteMeans(tests[0], tuple(tests[1:]))
+    return tests
 
 
 def _vote_noise(change: FloatArray, votes: Votes, c: int) -> float:
@@ -507,12 +495,9 @@ def reliability(votes: Votes, bins: int, level: float) -> dict[str, FloatArray]:
     total: FloatArray = np.bincount(place, (every * share)[yes] + (every * (1 - share))[no], bins).astype(np.float64)
     sure = np.bincount(place, (every * share)[yes], bins)
     true = np.bincount(place, (right * share)[yes] + (right * (1 - share))[no], bins)
-    z = float(ndtri((1 + level) / 2))
     with np.errstate(invalid="ignore", divide="ignore"):
         confidence, frequency = sure / total, true / total
-        centre = (frequency + z**2 / (2 * total)) / (1 + z**2 / total)
-        root = np.sqrt(frequency * (1 - frequency) / total + z**2 / (4 * total**2))
-        half = z * root / (1 + z**2 / total)
+        low, high = wilson_interval(frequency, total, level)
     edges = np.arange(bins + 1) / bins
     return {
         "from": edges[:-1],
@@ -520,8 +505,8 @@ def reliability(votes: Votes, bins: int, level: float) -> dict[str, FloatArray]:
         "cells": total,
         "confidence": confidence,
         "frequency": frequency,
-        "low": np.maximum(0.0, centre - half),
-        "high": np.minimum(1.0, centre + half),
+        "low": low,
+        "high": high,
     }
 
 
@@ -604,10 +589,10 @@ def measure_bipartitions(
         classes=k,
         tasks=len(sides),
         possible=len(sides) if trained else 2 ** (k - 1) - 1,
-        r_squared=_below_one(fit.unexplained, level),
-        correlation_squared=clipped(_below_one(fit.uncorrelated, level)),
-        binomial_r_squared=_below_one(fit.binomial_unexplained, level),
-        error_ratio=_jackknifed_log(fit.error_ratio, level),
+        r_squared=_below_one(fit["unexplained"], level),
+        correlation_squared=clipped(_below_one(fit["uncorrelated"], level)),
+        binomial_r_squared=_below_one(fit["binomial_unexplained"], level),
+        error_ratio=_jackknifed_log(fit["error_ratio"], level),
         disagreement_ratio=float(disagreement.mean() / error.mean()) if error.any() else math.nan,
         rejected=int(np.count_nonzero(pvalues < 1 - level)),
         errors=error,
@@ -786,7 +771,7 @@ def _jackknifed_log(values: FloatArray, level: float) -> Interval:
         return Interval(float(values[0]), math.nan, math.nan, level)
     logs, degrees = np.log(values), len(values) - 2
     half = float(stdtrit(degrees, (1 + level) / 2)) * math.sqrt(float(np.var(logs[1:])) * degrees)
-    return _interval_of(np.exp([logs[0], logs[0] - half, logs[0] + half]), level)
+    return Interval(*np.exp([logs[0], logs[0] - half, logs[0] + half]).tolist(), level)
 
 
 def task_errors(predictions: Predictions, votes: Votes, sides: NDArray[np.bool_]) -> NDArray[np.float32]:
@@ -827,8 +812,16 @@ def task_calibration(votes: Votes, sides: NDArray[np.bool_]) -> tuple[FloatArray
     return disagreement, statistic, cluster_degrees(units.sizes)
 
 
-def fit_tasks(wrong: NDArray[np.float32], n: int) -> TaskFit:
-    """Fit predicted to measured variances over tasks, for all runs and with each run left out."""
+def fit_tasks(wrong: NDArray[np.float32], n: int) -> dict[str, FloatArray]:
+    """Fit predicted to measured variances over tasks: for all runs (first), and with each run left out.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (1 + runs,)
+        "unexplained" and "binomial_unexplained": SSE/SST of standard deviations, by err/2n and by the binomial;
+        "uncorrelated": one minus the squared correlation; "error_ratio": squared errors of binomial variances over
+        those of err/2n.
+    """
     runs, tasks = wrong.shape
     sums = np.zeros((9, runs + 1))
     for part in _chunks(tasks, runs):
@@ -843,32 +836,12 @@ def fit_tasks(wrong: NDArray[np.float32], n: int) -> TaskFit:
     total = syy - sy**2 / tasks
     shared = (sxy - sx * sy / tasks) ** 2
     with np.errstate(invalid="ignore", divide="ignore"):
-        return TaskFit(
-            unexplained=off / total,
-            binomial_unexplained=binomial_off / total,
-            uncorrelated=1 - shared / (total * (sxx - sx**2 / tasks)),
-            error_ratio=binomial_squared / squared,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class TaskFit:
-    """Fit of predicted to measured variances over tasks: with all runs first, then without each.
-
-    Attributes
-    ----------
-    unexplained, binomial_unexplained : ndarray, shape (1 + runs,)
-        SSE/SST of standard deviations, by err/2n and by the binomial.
-    uncorrelated : ndarray
-        One minus the squared correlation.
-    error_ratio : ndarray
-        Squared errors of binomial variances over those of err/2n.
-    """
-
-    unexplained: FloatArray
-    binomial_unexplained: FloatArray
-    uncorrelated: FloatArray
-    error_ratio: FloatArray
+        return {
+            "unexplained": off / total,
+            "binomial_unexplained": binomial_off / total,
+            "uncorrelated": 1 - shared / (total * (sxx - sx**2 / tasks)),
+            "error_ratio": binomial_squared / squared,
+        }
 
 
 def _left_out(errors: FloatArray) -> tuple[FloatArray, FloatArray]:

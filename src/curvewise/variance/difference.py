@@ -386,14 +386,14 @@ def read_scores(
         )
     for argument, values in given.items():
         # Before the unit is asked for: flags in the place of scores are the likelier mistake.
-        held = np.asarray(values) if _is_scores(values) else np.zeros(0)
-        flags = held.dtype == bool
-        if held.dtype.kind in "iuf" and unit in (None, "fraction"):
-            flags = set(np.unique(held).tolist()) == {0, 1}
+        array = np.asarray(values) if _is_scores(values) else np.zeros(0)
+        flags = array.dtype == bool
+        if array.dtype.kind in "iuf" and unit in (None, "fraction"):
+            flags = set(np.unique(array).tolist()) == {0, 1}
         if flags:  # the right and wrong answers of one run, in the place of one score per run
             raise InputError(
-                f"{argument} holds {len(held):,} values that are 0 or 1, and is read as one score per run. If these"
-                f" are the answers of one run to {len(held):,} examples, pass an array of one row, a[None, :], and"
+                f"{argument} holds {len(array):,} values that are 0 or 1, and is read as one score per run. If these"
+                f" are the answers of one run to {len(array):,} examples, pass an array of one row, a[None, :], and"
                 f" {arg('kind', 'correct')} or {arg('kind', 'errors')}."
             )
     name = unit or "fraction"

@@ -337,8 +337,8 @@ def _read_arrays(path: Path, options: PredictionOptions) -> RawPredictions:
             raise InputError(problem, argument="key", value=options.key)
         role = role_of(path.stem)
         kind = options.kind or KIND_OF.get(role or "")
-        said = f"{kind} by the name of the file" if kind != options.kind else ""
-        return RawPredictions(map_npy(path), format_path(path), kind, predicted=role == "prediction", notes=(said,))
+        note = f"{kind} by the name of the file" if kind != options.kind else ""
+        return RawPredictions(map_npy(path), format_path(path), kind, predicted=role == "prediction", notes=(note,))
     there, get = named_arrays(path)
     return _from_named(there, get, format_path(path), options)
 
@@ -356,7 +356,7 @@ def _from_named(
     if "example" in others and np.ndim(others["example"]) == 0:  # n_examples beside bits, not names of examples
         count = others.pop("example")
     fields = {"label": "labels", "group": "groups", "run": "run_ids", "example": "example_ids"}
-    held: Any = {fields[role]: np.asarray(v) for role, v in others.items() if role in fields}
+    extra: Any = {fields[role]: np.asarray(v) for role, v in others.items() if role in fields}
     packed = None  # how many examples lie in bits; None where each has an entry of its own
     if count is not None:
         if np.ndim(count) != 0 or np.asarray(count).dtype.kind not in "iu":
@@ -369,7 +369,7 @@ def _from_named(
         packed=packed,
         predicted=roles.predicted,
         notes=("; ".join(roles.notes("values from" if roles.value else "", fields)),),
-        **held,
+        **extra,
     )
 
 
@@ -394,14 +394,16 @@ class PredictionRoles:
 
 
 def _beside_values(
-    columns: Mapping[str, Column], source: str, noun: str, told: ColumnMap | None
+    columns: Mapping[str, Column], source: str, noun: str, chosen: ColumnMap | None
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Find labels, groups, runs and so on; and the values, where the user names them."""
     roles = [role if role.name in _BESIDE_VALUES[noun] else Role(role.name) for role in PREDICTION_ROLES.values()]
-    found = find_roles(columns, source, roles, told, noun=noun)
-    held = {role: found[role] for role in found.held if role in found}
+    found = find_roles(columns, source, roles, chosen, noun=noun)
+    columns_by_role = {role: found[role] for role in found.held if role in found}
     # A role that the user leaves out with None is not looked for among the values, either.
-    return {r: c for r, c in held.items() if r not in KIND_OF}, {r: c for r, c in held.items() if r in KIND_OF}
+    return {r: c for r, c in columns_by_role.items() if r not in KIND_OF}, {
+        r: c for r, c in columns_by_role.items() if r in KIND_OF
+    }
 
 
 def _find_values(there: Sequence[str], source: str, noun: str, options: PredictionOptions) -> PredictionRoles:
@@ -484,8 +486,8 @@ def _read_folder(folder: Path, options: PredictionOptions, files: Sequence[Path]
             run_ids=np.array([_stem(path) for path in paths], dtype=np.str_),
             notes=(f"{len(paths):,} runs from the files in {format_path(folder)}", *first.notes),
         )
-    held: Any = {name: agreed(name, getattr(raw, name), v, raw.source) for name, v in extra.items()}
-    return replace(raw, notes=(*raw.notes, *(f"{name} from a file beside" for name in extra), *notes), **held)
+    fields: Any = {name: agreed(name, getattr(raw, name), v, raw.source) for name, v in extra.items()}
+    return replace(raw, notes=(*raw.notes, *(f"{name} from a file beside" for name in extra), *notes), **fields)
 
 
 def _sort_files(folder: Path, files: Sequence[Path] | None) -> tuple[list[Path], dict[str, Path], list[str]]:
@@ -720,8 +722,8 @@ def _called(names: Mapping[str, NDArray[Any]], place: int) -> str:
     runs, examples, repeats = names.values()
     rest, repeat = divmod(place, len(repeats))
     run, example = divmod(rest, len(examples))
-    said = f"run {brief(runs[run].item())}, example {brief(examples[example].item())}"
-    return said + (f", repeat {brief(repeats[repeat].item())}" if len(repeats) > 1 else "")
+    text = f"run {brief(runs[run].item())}, example {brief(examples[example].item())}"
+    return text + (f", repeat {brief(repeats[repeat].item())}" if len(repeats) > 1 else "")
 
 
 def _values(table: Table, roles: PredictionRoles) -> tuple[NDArray[Any], NDArray[Any] | None]:
@@ -748,17 +750,17 @@ def _of_examples(
     table: Table, part: str, values: NDArray[Any], example: NDArray[np.int64], examples: NDArray[Any]
 ) -> NDArray[Any]:
     """Return one value for each example, on which all of its rows must agree."""
-    held = np.empty(len(examples), dtype=values.dtype)
-    held[example] = values
-    bad = held[example] != values
+    first = np.empty(len(examples), dtype=values.dtype)
+    first[example] = values
+    bad = first[example] != values
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
         raise InputError(
             f"The {part} of example {brief(examples[example[row]].item())} in {table.source} is not the same in all "
-            f"rows: {brief(values[row].item())} in row {table.rows[row]}, {brief(held[example[row]].item())} in "
+            f"rows: {brief(values[row].item())} in row {table.rows[row]}, {brief(first[example[row]].item())} in "
             "another. Are these the same examples?"
         )
-    return held
+    return first
 
 
 # Wide tables: a row for each run, or a column for each run.
@@ -788,17 +790,17 @@ def _read_wide(table: Table, options: PredictionOptions) -> RawPredictions:
     cells = _matrix(table, values, kind)
     unnamed = all(name == f"{_UNNAMED}{i}" for i, name in enumerate(values))
     headings = None if unnamed else np.array(values, dtype=np.str_)
-    held = {role: compact(table.columns[name]) for role, name in others.items()}
+    columns = {role: compact(table.columns[name]) for role, name in others.items()}
     return RawPredictions(
         cells if row == "run" else cells.T,
         table.source,
         kind,
         axes=("runs", "examples"),
         arranged=True,
-        labels=held.get("label"),
-        groups=held.get("group"),
-        run_ids=held.get("run") if row == "run" else headings,
-        example_ids=held.get("example") if row == "example" else headings,
+        labels=columns.get("label"),
+        groups=columns.get("group"),
+        run_ids=columns.get("run") if row == "run" else headings,
+        example_ids=columns.get("example") if row == "example" else headings,
         notes=(
             f"each row is one {row}, each column one {'example' if row == 'run' else 'run'}",
             *(f"{r} from {brief(name)}" for r, name in others.items()),
@@ -951,8 +953,8 @@ def load_scores(
         check_column(table.columns, table.source, arg("by", column), column)
     table = _runs_only(unfold(table, [name, *members]), name, members)
     metric = _check_one_kind(table, [name, *members])
-    said = [name] if metric is None else [name, metric]
-    check_direction(said, table.where(name), unit, higher_is_better)
+    described = [name] if metric is None else [name, metric]
+    check_direction(described, table.where(name), unit, higher_is_better)
     _check_copies(table, name, members)
     chosen = decide_unit(unit, higher_is_better, [name], metric)
     check_percent(unit, chosen, numbers(table, name), table.where(name))

@@ -304,9 +304,8 @@ def part_errors(predictions: Predictions, masks: NDArray[np.bool_]) -> FloatArra
 
 
 def expected_of_parts(share: Interval, sizes: tuple[int, int]) -> Interval:
-    """Return that correlation with its limits; a share below 0 counts as none."""
-    ends = [expected_correlation(a, sizes) for a in (share.estimate, share.low, share.high)]
-    return _positive_interval(ends, share.level)
+    """Return that correlation with its limits."""
+    return Interval(*(expected_correlation(end, sizes) for end in share), share.level)
 
 
 def expected_correlation(share: float, sizes: tuple[int, int]) -> float:
@@ -315,22 +314,13 @@ def expected_correlation(share: float, sizes: tuple[int, int]) -> float:
     >>> round(expected_correlation(0.4, (50, 50)), 3)  # α/(2 − α) for halves
     0.25
     """
-    if math.isnan(share):
-        return math.nan
     parts = [share + (1 - share) * sum(sizes) / size for size in sizes]
     return share / math.sqrt(parts[0] * parts[1])
 
 
 def expected_of_pair(first: Interval, second: Interval) -> Interval:
     """Return the correlation on two test sets of runs that are equally good on both, from both shares."""
-    pairs = ((getattr(first, end), getattr(second, end)) for end in ("estimate", "low", "high"))
-    ends = [a * b if math.isnan(a * b) else math.sqrt(max(0.0, a) * max(0.0, b)) for a, b in pairs]
-    return _positive_interval(ends, first.level)
-
-
-def _positive_interval(ends: list[float], level: float) -> Interval:
-    estimate, low, high = (x if math.isnan(x) else max(0.0, x) for x in ends)
-    return Interval(estimate, low, high, level)
+    return Interval(*(math.sqrt(a * b) for a, b in zip(first, second, strict=True)), first.level)
 
 
 def correlate(x: FloatArray, y: FloatArray, level: float) -> tuple[Interval, float]:

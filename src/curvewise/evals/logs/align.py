@@ -76,7 +76,7 @@ def align(selection: Selection, choice: EvalChoice) -> Evals:
         "groups": _groups(blocks, columns, questions),
         "tasks": np.array([task for task, _ in questions]) if len(tasks) > 1 else None,
     }
-    scores, fields, said = _fill(scores, seeds, fields, order, questions, lost, choice, worst)
+    scores, fields, filled = _fill(scores, seeds, fields, order, questions, lost, choice, worst)
     names = dict.fromkeys(metrics.values())
     about = [*selection.notes, f"metric {list_names(names)}"]
     about += [f"filter {list_names(dict.fromkeys(filters.values()))}"] if set(filters.values()) - {"none"} else []
@@ -89,7 +89,7 @@ def align(selection: Selection, choice: EvalChoice) -> Evals:
         range=(low, high),
         higher_is_better=higher,
         metric=", ".join(names),
-        notes=tuple(map(Message, filter(None, [*about, *notes, said]))),
+        notes=tuple(map(Message, filter(None, [*about, *notes, filled]))),
         warnings=tuple(dict.fromkeys(map(Message, warnings))),
     )
 
@@ -177,8 +177,8 @@ def _differences(
                 settings.setdefault((task, name), {}).setdefault(value, used(block.model)[0])
     for (task, name), values in settings.items():
         if len(values) > 1:
-            said = " and ".join(f"{brief(value)} for {brief(model)}" for value, model in list(values.items())[:2])
-            found.append(f"the task {brief(task)} is not the same for all models: {name} is {said}.")
+            versions = " and ".join(f"{brief(value)} for {brief(model)}" for value, model in list(values.items())[:2])
+            found.append(f"the task {brief(task)} is not the same for all models: {name} is {versions}.")
     for kind in dict.fromkeys(kind for block in blocks for kind in block.hashes):
         found += _different_hashes(kind, blocks, columns, questions)
     return found
@@ -188,10 +188,10 @@ def _different_hashes(
     kind: str, blocks: Sequence[Block], columns: Sequence[NDArray[np.int32]], questions: Sequence[Question]
 ) -> list[str]:
     """Warn of questions whose hash is not the same in all logs."""
-    held = [(block, where) for block, where in zip(blocks, columns, strict=True) if kind in block.hashes]
-    hashes, _ = _one_column([block.hashes[kind] for block, _ in held])
-    owner, models = _one_column([block.model for block, _ in held])
-    first, other = _first_and_other(np.concatenate([where for _, where in held]), hashes, len(questions))
+    hashed = [(block, where) for block, where in zip(blocks, columns, strict=True) if kind in block.hashes]
+    hashes, _ = _one_column([block.hashes[kind] for block, _ in hashed])
+    owner, models = _one_column([block.model for block, _ in hashed])
+    first, other = _first_and_other(np.concatenate([where for _, where in hashed]), hashes, len(questions))
     differ = np.flatnonzero(other != -1)
     if not differ.size:
         return []
@@ -230,11 +230,11 @@ def _groups(
     blocks: Sequence[Block], columns: Sequence[NDArray[np.int32]], questions: Sequence[Question]
 ) -> NDArray[np.str_] | None:
     """Return the group of each question, on which all rows must agree."""
-    held = [(block.group, where) for block, where in zip(blocks, columns, strict=True) if block.group is not None]
-    if not held:
+    grouped = [(block.group, where) for block, where in zip(blocks, columns, strict=True) if block.group is not None]
+    if not grouped:
         return None
-    group, names = _one_column([own for own, _ in held])
-    first, other = _first_and_other(np.concatenate([where for _, where in held]), group, len(questions))
+    group, names = _one_column([own for own, _ in grouped])
+    first, other = _first_and_other(np.concatenate([where for _, where in grouped]), group, len(questions))
     if (bad := np.flatnonzero(other != -1)).size:
         both = sorted(names[group[rows[bad[0]]]] for rows in (first, other))
         raise InputError(
@@ -319,16 +319,16 @@ def _scale(
     if np.isinf(rows.score).any():
         raise InputError("a score is infinite: correct it, or leave the sample without a score.")
     names = set(metrics.values())
-    said = {block.higher[m] for block in blocks for m in names if m in block.higher}
+    declared_directions = {block.higher[m] for block in blocks for m in names if m in block.higher}
     by_name = {m: direction(m) for m in names}
     higher = choice.higher_is_better
     if higher is None:
-        said = said or {value for value in by_name.values() if value is not None}
-        if len(said) > 1:
+        declared_directions = declared_directions or {value for value in by_name.values() if value is not None}
+        if len(declared_directions) > 1:
             raise InputError(
                 f"of the metrics {list_names(sorted(names))} some are better high and some low: read them apart."
             )
-        higher = said.pop() if said else True
+        higher = declared_directions.pop() if declared_directions else True
     if np.isnan(rows.score).all():
         raise InputError(f"no sample has a score of the metric {list_names(sorted(names))}.")
     least, most = float(np.nanmin(rows.score)), float(np.nanmax(rows.score))
@@ -584,14 +584,14 @@ def _refuse_missing(
     names = list(dict.fromkeys(tasks.tolist()))
     whole = {task: [m for m in range(len(order)) if not empty[m][tasks == task].all()] for task in names}
     if not seeded and len(names) > 1 and any(len(having) < len(order) for having in whole.values()):
-        held = "; ".join(
+        listed = "; ".join(
             f"{brief(task)}: {list_names([order[m] for m in having], 2) or 'no model'}"
             for task, having in list(whole.items())[:5]
         )
         more = f"; and {len(names) - 5} more tasks" if len(names) > 5 else ""
         common = sorted(names, key=lambda task: -len(whole[task]))
         return InputError(
-            f"{what}: the models were not given the same tasks. {held}{more}. Choose with {arg('task', common[0])}, or "
+            f"{what}: the models were not given the same tasks. {listed}{more}. Choose with {arg('task', common[0])}, or "
             f"{arg('models')}; or pass {arg('missing', 'drop')} to leave out questions that not all models have."
         )
     none = [name for name, own in zip(order, empty, strict=True) if own.all()]

@@ -261,22 +261,22 @@ def choose_filters(blocks: Sequence[Block], wanted: Sequence[str]) -> tuple[dict
             notes.append(f"the task {brief(task)} has one filter, {brief(chosen[task])}, which is read")
     if missed:
         there = list(dict.fromkeys(name for options in available.values() for name in options))
-        said = (
+        remedy = (
             f"There {'is' if len(there) == 1 else 'are'} {list_names(there)}."
             if there
             else "These logs have no filters: leave it out."
         )
-        raise InputError(f"{arg('filter', min(missed))} is in none of the logs. {said}")
+        raise InputError(f"{arg('filter', min(missed))} is in none of the logs. {remedy}")
     return chosen, notes
 
 
 def _several(kind: str, task: str, options: Mapping[str, Sequence[str]]) -> InputError:
     files = {tuple(sources) for sources in options.values()}
-    held = list_names(options)
+    listed = list_names(options)
     if len(files) > 1:  # the user wants to know which log has which
-        held = "; ".join(
+        listed = "; ".join(
             f"{brief(name)} in {sources[0]}{f' and {len(sources) - 1} more' if len(sources) > 1 else ''}"
             for name, sources in list(options.items())[:10]
         )
     where = f"the task {brief(task)} has" if task else "the logs have" if len(files) > 1 else f"{min(files)[0]} has"
-    return InputError(f"{where} {len(options)} {kind}s: {held}. Choose one with {arg(kind, next(iter(options)))}.")
+    return InputError(f"{where} {len(options)} {kind}s: {listed}. Choose one with {arg(kind, next(iter(options)))}.")

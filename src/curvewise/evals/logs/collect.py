@@ -232,8 +232,8 @@ def _nothing(unread: Sequence[UnreadError], warnings: Sequence[str], named: Sequ
     # Files beside a log say little where there is a log that could not be used.
     worth = [e for e in unread if e.kind == "log"] or [e for e in unread if e.kind == "unknown"] or list(unread)
     more = f" And {format_count(len(worth) - 3, 'more file')}." if len(worth) > 3 else ""
-    told = " ".join(e.message.marked for e in worth[:3])
-    raise InputError(f"None of {format_count(len(unread), 'file')} holds scores to read. {told}{more}")
+    reasons = " ".join(e.message.marked for e in worth[:3])
+    raise InputError(f"None of {format_count(len(unread), 'file')} holds scores to read. {reasons}{more}")
 
 
 def read_log(path: Path, options: LogOptions) -> list[Block]:

@@ -397,10 +397,10 @@ def _range(config: Mapping[str, Any], metric: str) -> dict[str, tuple[float, flo
 
 
 def _count_warning(about: Mapping[str, Mapping[str, Any]], rows: int, path: Path) -> tuple[str, ...]:
-    said = {config["_rows"] for config in about.values() if isinstance(config.get("_rows"), int)}
-    if not said or rows in said:
+    counts = {config["_rows"] for config in about.values() if isinstance(config.get("_rows"), int)}
+    if not counts or rows in counts:
         return ()
-    return (f"{format_path(path)} has {rows:,} rows, and the document beside it says {min(said):,}: is it whole?",)
+    return (f"{format_path(path)} has {rows:,} rows, and the document beside it says {min(counts):,}: is it whole?",)
 
 
 # OpenCompass: a JSON file for each model and data set, whose details hold a mark for each question.
@@ -497,8 +497,8 @@ def expand_counts(right: FloatArray, tried: FloatArray, source: str) -> list[Flo
     ):
         if bad.any():
             row = int(np.flatnonzero(bad)[0])
-            said = why.format(f"{right[row]:g}", f"{tried[row]:g}")
-            raise InputError(f"{source} has {said} in row {row + 1}.")
+            shown = why.format(f"{right[row]:g}", f"{tried[row]:g}")
+            raise InputError(f"{source} has {shown} in row {row + 1}.")
     return [
         np.repeat([1.0, 0.0], [int(c), int(n - c)]) if ok else np.array([np.nan])
         for c, n, ok in zip(right, tried, known & (tried > 0), strict=True)

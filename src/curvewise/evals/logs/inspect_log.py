@@ -111,7 +111,7 @@ def _list(value: Any, path: Path) -> list[Any]:
     return value
 
 
-# A log in one JSON document, samples and all: each sample is decoded by itself and only its scores are kept.
+# A log in one JSON document, samples and all: of each sample only what is read is kept, as soon as it is parsed.
 
 _KEPT = ("id", "epoch", "input", "choices", "metadata", "scores", "score", "error")
 
@@ -124,57 +124,22 @@ def is_inspect_json(text: str) -> bool:
 
 def read_inspect_json(text: str, path: Path, options: LogOptions) -> Block:
     """Read a ``.json`` log."""
-    header: dict[str, Any] = {}
-    samples: list[Any] = []
     try:
-        for name, value in _members(text):
-            if name == "samples":
-                samples.append({key: value.get(key) for key in _KEPT} if isinstance(value, dict) else value)
-            else:
-                header[name] = value
-    except (ValueError, IndexError, RecursionError) as error:
+        header = json.loads(text, object_hook=_trimmed)
+    except (ValueError, RecursionError) as error:
         raise InputError(
             f"{format_path(path)} is not whole JSON ({error!s:.200}): it was cut short, or is something else."
         ) from error
     if not isinstance(header.get("eval"), dict) or "status" not in header:
         raise UnreadError(f"{format_path(path)} is no log of Inspect, though it begins like one.", "unknown")
-    return _block(header, samples, path, options)
+    return _block(header, _list(header.pop("samples", None) or [], path), path, options)
 
 
-_BLANK = re.compile(r"[ \t\r\n]*")
-
-
-def _members(text: str) -> Iterator[tuple[str, Any]]:
-    """Yield the members of an object, and those of its array ``samples`` one by one."""
-    decode = json.JSONDecoder().raw_decode
-
-    def skip(place: int) -> int:
-        found = _BLANK.match(text, place)
-        return found.end() if found else place
-
-    def expect(place: int, sign: str) -> int:
-        if text[place] != sign:
-            raise json.JSONDecodeError(f"Expecting {sign!r}", text, place)
-        return skip(place + 1)
-
-    place = expect(skip(0), "{")
-    while text[place] != "}":
-        name, place = decode(text, place)
-        place = expect(skip(place), ":")
-        if name == "samples" and text[place] == "[":
-            place = skip(place + 1)
-            while text[place] != "]":
-                value, place = decode(text, place)
-                yield name, value
-                place = skip(place)
-                place = expect(place, ",") if text[place] != "]" else place
-            place += 1
-        else:
-            value, place = decode(text, place)
-            if name != "samples":
-                yield name, value
-        place = skip(place)
-        place = expect(place, ",") if text[place] != "}" else place
+def _trimmed(found: dict[str, Any]) -> dict[str, Any]:
+    """Drop the transcript of a sample, which may be long; other objects stay as they are."""
+    if found.keys() >= {"id", "epoch", "input"}:
+        return {key: found[key] for key in _KEPT if key in found}
+    return found
 
 
 def _block(header: Mapping[str, Any], samples: Iterable[Any], path: Path, options: LogOptions) -> Block:

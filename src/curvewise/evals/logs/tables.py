@@ -99,14 +99,14 @@ class TableRoles(NamedTuple):
 
 def find_eval_roles(cells: Mapping[str, Column], source: str, options: LogOptions) -> TableRoles:
     """Find the columns of a table of scores by their names; the user's choice comes first."""
-    told = dict(options.columns)
+    chosen = dict(options.columns)
     # In the logs of tools a group is a field of the question; a table without such a column has none.
-    if isinstance(told.get("group"), str) and told["group"] not in cells:
-        del told["group"]
-    absent = any(isinstance(column, str) and column not in cells for column in told.values())
-    named = [name for name in cells if name in told.values() or not _holds_answers(name, cells[name])]
+    if isinstance(chosen.get("group"), str) and chosen["group"] not in cells:
+        del chosen["group"]
+    absent = any(isinstance(column, str) and column not in cells for column in chosen.values())
+    named = [name for name in cells if name in chosen.values() or not _holds_answers(name, cells[name])]
     try:
-        roles = find_roles({name: cells[name] for name in named}, source, ROLES, told)
+        roles = find_roles({name: cells[name] for name in named}, source, ROLES, chosen)
     except InputError as error:
         # A table without these columns is something else, which may lie in the same folder.
         if absent or "is known as the question" in str(error):
@@ -140,8 +140,8 @@ def _holds_answers(name: str, cells: Column) -> bool:
     """Return whether a column that is called as the number of a sample, such as generation, holds its text."""
     if not next(role for role in ROLES if role.name == "sample").is_called(name):
         return False
-    held = [str(cell) for cell in cells if np.isscalar(cell) and not is_missing(cell)]
-    return any(id_of(cell) != cell for cell in held) or (normal(name) == "generation" and None in map(parse, held))
+    texts = [str(cell) for cell in cells if np.isscalar(cell) and not is_missing(cell)]
+    return any(id_of(cell) != cell for cell in texts) or (normal(name) == "generation" and None in map(parse, texts))
 
 
 def _graded(roles: ColumnRoles, cells: Mapping[str, Column]) -> list[str]:
@@ -189,11 +189,11 @@ def _is_metric(name: str, cells: Column) -> bool:
     """Return whether a column holds scores, by its name and its cells."""
     if not _is_called_metric(name):
         return False
-    held = [cell for cell in cells if not (np.isscalar(cell) or cell is None) or not is_missing(cell)]
-    if any(isinstance(cell, list) for cell in held):
-        flat = [value for cell in held for value in (cell if isinstance(cell, list) else [cell])]
+    filled = [cell for cell in cells if not (np.isscalar(cell) or cell is None) or not is_missing(cell)]
+    if any(isinstance(cell, list) for cell in filled):
+        flat = [value for cell in filled for value in (cell if isinstance(cell, list) else [cell])]
         return normal(name) in _SCORES and bool(flat) and all(isinstance(v, bool | int | float) for v in flat)
-    return bool(held) and not isinstance(grade_cells(held), str)
+    return bool(filled) and not isinstance(grade_cells(filled), str)
 
 
 def read_table_scores(table: Table, options: LogOptions) -> list[Block]:
@@ -240,8 +240,8 @@ def read_lines(path: Path, options: LogOptions) -> list[Block]:
             seen |= dict.fromkeys(row)
         if not first:
             raise InputError(f"{source} is empty.")
-        held = {name: [row.get(name) for row in (*first, *kinds)] for name in seen}
-        found = find_eval_roles(held, source, options)
+        columns = {name: [row.get(name) for row in (*first, *kinds)] for name in seen}
+        found = find_eval_roles(columns, source, options)
         if found == roles:
             break
         roles, known = found, seen.keys()
@@ -350,14 +350,14 @@ _NAMED = ("model", "question", "sample", "seed", "group", "task", "metric", "fil
 def _build(how: _Building, pieces: Iterable[Mapping[str, Any]]) -> list[Block]:
     """Make blocks of the pieces of a table: one, or one for each metric in a column of metrics."""
     roles, metrics = how.roles.columns, how.roles.metrics
-    held = {role: roles[role] for role in _NAMED if role in roles}
-    coders = {role: Coder() for role in held}
+    column_of = {role: roles[role] for role in _NAMED if role in roles}
+    coders = {role: Coder() for role in column_of}
     parts: dict[str, list[FloatArray]] = {metric: [] for metric in metrics}
     unusable: dict[str, str] = {}
     lengths: list[Codes] = []  # of lists of marks, or of counts: samples of each row
     folded = counted = False
     for piece in pieces:
-        for role, column in held.items():
+        for role, column in column_of.items():
             _add_cells(coders[role], piece[column], f"column {brief(column)} of {how.source}")
         for metric in metrics:
             values = _metric_cells(piece[metric])
@@ -388,16 +388,16 @@ def _build(how: _Building, pieces: Iterable[Mapping[str, Any]]) -> list[Block]:
         if counted and how.options.columns.get("count") is None:
             _check_counts(next(iter(scores.values())), count, roles, metrics[0], how.source)
         names = {role: n._replace(codes=np.repeat(n.codes, count)) for role, n in names.items()}
-        # Samples are numbered within the row that held them.
+        # Samples are numbered within the row that column_of them.
         place = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
         names["sample"] = Names(place.astype(np.int32), tuple(map(str, range(int(count.max(initial=0))))))
     rows = len(names["question"].codes)
     if "seed" in names and "sample" not in names and "seed" not in how.options.columns:
         model = names.get("model", one_name("", rows))
-        _check_seeds(names["seed"].codes, model.codes, held["seed"], how.source)
+        _check_seeds(names["seed"].codes, model.codes, column_of["seed"], how.source)
     for role in ("model", "question"):
         if role in names:
-            _check_named(names[role], role, held[role], how.source)
+            _check_named(names[role], role, column_of[role], how.source)
     shown = {
         role: n._replace(names=tuple(map(id_of, n.names))) for role, n in names.items() if role in ("question", "group")
     }
@@ -405,7 +405,7 @@ def _build(how: _Building, pieces: Iterable[Mapping[str, Any]]) -> list[Block]:
     if "score" not in roles and not how.options.wide:
         notes.append(f"score from {list_names(metrics)}")
     if shown["question"].names != names["question"].names:
-        notes.append(f"question ids are hashes of the texts in column {brief(held['question'])}")
+        notes.append(f"question ids are hashes of the texts in column {brief(column_of['question'])}")
     if how.options.wide:
         left = [name for name in roles.rest if name not in metrics]
         notes.append(f"a column for each model{f'; left out: {list_names(left)}' if left else ''}")
