@@ -305,7 +305,8 @@ def part_errors(predictions: Predictions, masks: NDArray[np.bool_]) -> FloatArra
 
 def expected_of_parts(share: Interval, sizes: tuple[int, int]) -> Interval:
     """Return that correlation with its limits."""
-    return Interval(*(expected_correlation(end, sizes) for end in share), share.level)
+    estimate, low, high = (expected_correlation(end, sizes) for end in share)
+    return Interval(estimate, low, high, share.level)
 
 
 def expected_correlation(share: float, sizes: tuple[int, int]) -> float:
@@ -320,7 +321,8 @@ def expected_correlation(share: float, sizes: tuple[int, int]) -> float:
 
 def expected_of_pair(first: Interval, second: Interval) -> Interval:
     """Return the correlation on two test sets of runs that are equally good on both, from both shares."""
-    return Interval(*(math.sqrt(a * b) for a, b in zip(first, second, strict=True)), first.level)
+    estimate, low, high = (math.sqrt(a * b) for a, b in zip(first, second, strict=True))
+    return Interval(estimate, low, high, first.level)
 
 
 def correlate(x: FloatArray, y: FloatArray, level: float) -> tuple[Interval, float]:
