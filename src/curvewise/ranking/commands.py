@@ -51,9 +51,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from curvewise.ranking.judgement import ComparisonRow, JudgementRow, RankingJudgement
+    from curvewise.ranking.load import CheckpointScores
     from curvewise.ranking.measure import CheckpointFeatures, RankingMeasure
     from curvewise.ranking.rank import CheckpointRanking, RankSettings
-    from curvewise.ranking.load import CheckpointScores
 
 
 ranking = App(
