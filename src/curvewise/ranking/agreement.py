@@ -77,10 +77,10 @@ class RankingAgreement(Result):
     def sentences(self) -> str:
         """Return one sentence with all numbers."""
         tasks = "" if len(self.n) == 1 else f" on average over {len(self.n)} tasks"
-        said = ", ".join(f"{metric_title(k)} {v}" for k, v in self.intervals.items())
+        numbers = ", ".join(f"{metric_title(k)} {v}" for k, v in self.intervals.items())
         sizes = "–".join(dict.fromkeys((str(min(self.n)), str(max(self.n)))))
         return (
-            f"Scores against accuracies of {sizes} checkpoints{tasks}: {said} "
+            f"Scores against accuracies of {sizes} checkpoints{tasks}: {numbers} "
             f"({format_number(100 * self.level)}% intervals over {self.over})."
         )
 
@@ -173,17 +173,18 @@ def agree(
         {name: _metric(s, a, name) for name in (*names, *CORRELATIONS)} for s, a in zip(scores, accuracy, strict=True)
     ]
     by_task = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    said = [f"task {t + 1}" for t in range(len(scores))]
+    names_of_tasks = [f"task {t + 1}" for t in range(len(scores))]
     whole = ~np.isnan(scores) & ~np.isnan(accuracy)
     known = [a[both] for a, both in zip(accuracy, whole, strict=True)]
-    told = np.array([a.size > 1 and a.min() < a.max() for a in known])
+    varied = np.array([a.size > 1 and a.min() < a.max() for a in known])
     # A task whose accuracies are all equal says nothing of a measure, and is in no average.
     without = {
-        name: np.array([left_out(scores[t], accuracy[t], name) for t in np.flatnonzero(told)]) for name in CORRELATIONS
+        name: np.array([left_out(scores[t], accuracy[t], name) for t in np.flatnonzero(varied)])
+        for name in CORRELATIONS
     }
-    most = int(whole[told].sum(axis=1).max(initial=0))
+    most = int(whole[varied].sum(axis=1).max(initial=0))
     intervals = {
-        name: correlation_interval(name, by_task[name][told], without[name], most, level) for name in CORRELATIONS
+        name: correlation_interval(name, by_task[name][varied], without[name], most, level) for name in CORRELATIONS
     }
     picked = {name: known_mean(v) for name, v in by_task.items() if name not in CORRELATIONS}
     some = ~np.isnan(by_task[f"recall_at_{k[0]}"])
@@ -199,7 +200,10 @@ def agree(
         n=tuple(whole.sum(axis=1).tolist()),
         level=level,
         over="checkpoints" if len(scores) == 1 else "checkpoints and tasks",
-        warnings=(*accuracy_alarms(accuracy, said, np.isnan(accuracy)), *score_alarms(scores, accuracy, said)),
+        warnings=(
+            *accuracy_alarms(accuracy, names_of_tasks, np.isnan(accuracy)),
+            *score_alarms(scores, accuracy, names_of_tasks),
+        ),
     )
 
 
@@ -274,8 +278,9 @@ def as_counts(k: int | Sequence[int]) -> tuple[int, ...]:
 
 def _matrices(scores: ArrayLike, accuracy: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Return scores and accuracies as matrices of tasks by checkpoints."""
-    here, there = getattr(scores, "index", None), getattr(accuracy, "index", None)  # of columns of a DataFrame
-    if hasattr(here, "equals") and hasattr(there, "equals") and not here.equals(there) and set(here) == set(there):
+    # Those of columns of a DataFrame; a list has a method of this name.
+    here, there = (getattr(values, "index", ()) for values in (scores, accuracy))
+    if not callable(here) and not callable(there) and list(here) != list(there) and set(here) == set(there):
         raise InputError(
             "has the same index as accuracy in another order, and both are read by position: align them, such as with "
             "scores.reindex(accuracy.index).",
@@ -482,8 +487,8 @@ def left_out(scores: FloatArray, accuracy: FloatArray, name: str) -> FloatArray:
 
 def _pearson(x: FloatArray, y: FloatArray) -> FloatArray:
     """Compute Pearson's correlation without each; 0 where all that are left are equal."""
-    found = [pearson(np.delete(x, i)[None], np.delete(y, i))[0] for i in range(len(x))]
-    return np.nan_to_num(found)
+    found = np.array([pearson(np.delete(x, i)[None], np.delete(y, i))[0] for i in range(len(x))])
+    return np.where(np.isnan(found), 0.0, found)
 
 
 def _kendall(x: FloatArray, y: FloatArray) -> FloatArray:
@@ -540,9 +545,9 @@ def recall_at(scores: FloatArray, accuracy: FloatArray, k: int) -> float:
     >>> recall_at(np.array([2.0, 1.0, 1.0]), np.array([0.7, 0.9, 0.8]), 2)
     0.5
     """
-    sure, tied, slots = _chosen(scores, k)
+    certain, tied, slots = _chosen(scores, k)
     best = accuracy == accuracy.max()
-    if best[sure].any():
+    if best[certain].any():
         return 1.0
     lucky = int(best[tied].sum())
     return 1.0 - math.comb(len(tied) - lucky, slots) / math.comb(len(tied), slots)
@@ -557,10 +562,10 @@ def rel_at(scores: FloatArray, accuracy: FloatArray, k: int) -> float:
     0.9444
     """
     top = float(accuracy.max())
-    sure, tied, slots = _chosen(scores, k)
-    if top <= 0 or not len(sure) + slots:
+    certain, tied, slots = _chosen(scores, k)
+    if top <= 0 or not len(certain) + slots:
         return math.nan
-    least = float(accuracy[sure].max()) if len(sure) else -math.inf
+    least = float(accuracy[certain].max()) if len(certain) else -math.inf
     if not slots:
         return least / top
     values = np.maximum(np.sort(accuracy[tied])[::-1], least)
@@ -576,8 +581,8 @@ def _chosen(scores: FloatArray, k: int) -> tuple[Places, Places, int]:
     if len(known) <= k:
         return known, known[:0], 0
     edge = np.sort(scores[known])[::-1][k - 1]
-    sure = known[scores[known] > edge]
-    return sure, known[scores[known] == edge], k - len(sure)
+    certain = known[scores[known] > edge]
+    return certain, known[scores[known] == edge], k - len(certain)
 
 
 def drawn_selections(
@@ -732,7 +737,7 @@ def measure_nleep_grid(
     if not tasks:
         raise InputError("is empty: give at least one.", argument="tasks")
     found: dict[str, FloatArray] = {}
-    agreement, said = [], []
+    agreement, notes = [], []
     total = sum(len(task[0]) for task in tasks.values()) * len(shares) * len(counts)
     with progress_bar("NLEEP", total, progress) as advance, warnings.catch_warnings(record=True) as w:
         warnings.simplefilter("always", CurvewiseWarning)
@@ -755,10 +760,10 @@ def measure_nleep_grid(
             rows_of_scores = found[name].reshape(len(scores), -1).T  # a row for each setting
             # A setting at which all scores are equal says nothing: 0, the mean over random orders.
             agreement.append(np.nan_to_num(kendall(rows_of_scores, known)).reshape(found[name].shape[1:]))
-    said = list(dict.fromkeys(str(one.message) for one in w))
-    for text in said:
+    notes = list(dict.fromkeys(str(one.message) for one in w))
+    for text in notes:
         warnings.warn(text, CurvewiseWarning, stacklevel=2)
-    return NleepGrid(shares, counts, tuple(tasks), np.array(agreement), found, level, tuple(said))
+    return NleepGrid(shares, counts, tuple(tasks), np.array(agreement), found, level, tuple(notes))
 
 
 def _scores(
@@ -778,15 +783,15 @@ def _scores(
         raise InputError(f"have {len(x)} rows and labels {len(targets)}: give the same.", argument="features")
     train, test = rows
     reduced, projection = project(x[train], max(shares))
-    shown = None if test is None else projection.apply(x[test])
+    test_scores = None if test is None else projection.apply(x[test])
     energy = np.cumsum(np.square(reduced, dtype=np.float64).sum(axis=0))
     energy *= projection.kept / energy[-1] if energy[-1] else 0.0
-    asked = None if test is None else labels[test]
+    tested = None if test is None else labels[test]
     found = np.empty((len(shares), len(counts)))
     for e, share in enumerate(shares):
         kept = min(int(np.searchsorted(energy, share * (1 - 1e-9))) + 1, reduced.shape[1])
-        part = reduced[:, :kept], None if shown is None else shown[:, :kept]
+        part = reduced[:, :kept], None if test_scores is None else test_scores[:, :kept]
         for c, count in enumerate(counts):
             settings = NleepSettings(components=count, covariance=covariance)
-            found[e, c] = nleep_reduced(part[0], labels[train], part[1], asked, settings, rng)
+            found[e, c] = nleep_reduced(part[0], labels[train], part[1], tested, settings, rng)
     return found

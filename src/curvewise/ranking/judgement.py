@@ -190,15 +190,15 @@ def _rows(
 
 def _alarms(pool: Pool, measures: Sequence[str]) -> list[str]:
     """Return warnings about accuracies and scores; those about scores of a union came with its groups."""
-    said = accuracy_alarms(pool.accuracy, pool.tasks, pool.failed)
-    found = [f"{pool.group}: {text}" for text in said]
-    alike: dict[str, list[str]] = {}  # measures of which the same is said
+    texts = accuracy_alarms(pool.accuracy, pool.tasks, pool.failed)
+    found = [f"{pool.group}: {text}" for text in texts]
+    alike: dict[str, list[str]] = {}  # measures by warning
     for name in () if pool.group == UNION else measures:
         if np.isnan(pool.scores[name]).all():
             found.append(f"{pool.group}: {name} has no score for any checkpoint.")
             continue
-        said = score_alarms(pool.scores[name], pool.accuracy, pool.tasks)
-        for text in said:
+        texts = score_alarms(pool.scores[name], pool.accuracy, pool.tasks)
+        for text in texts:
             alike.setdefault(text, []).append(name)
     return found + [f"{pool.group}, {', '.join(names)}: {text}" for text, names in alike.items()]
 
@@ -567,10 +567,10 @@ class RankingJudgement(Result):
         own = [group for group in self.groups if group != UNION]
         if len(own) > 1:
             text += f" and {len(own)} groups of checkpoints"
-        shown = [UNION] if UNION in self.groups else own
-        return text + "." + "".join(map(self._said_of, shown))
+        groups = [UNION] if UNION in self.groups else own
+        return text + "." + "".join(map(self._sentence_on, groups))
 
-    def _said_of(self, group: str) -> str:
+    def _sentence_on(self, group: str) -> str:
         where = f" In {group}:" if len(self.groups) > 1 else ""
         rows = [self.row(name, group=group) for name in self.measures]
         known = [r for r in rows if not math.isnan(r.kendall.estimate)]
@@ -587,8 +587,8 @@ class RankingJudgement(Result):
             if found and found[top] > found.get(best.measure, -math.inf):
                 others.setdefault(top, []).append(metric_title(value))
         if others:
-            said = "; ".join(f"{' and '.join(values)} {name}" for name, values in others.items())
-            text += f". By other criteria the best is another: {said}"
+            named = "; ".join(f"{' and '.join(values)} {name}" for name, values in others.items())
+            text += f". By other criteria the best is another: {named}"
         if reverse := [r.measure for r in known if r.kendall.high < 0]:
             text += f". Significantly in reverse: {', '.join(reverse)} (change the sign if less of it is better)"
         share, against = 1 - self.level, self.against_baseline
@@ -663,10 +663,14 @@ class RankingComparisons(Result):
 
     def columns(self) -> dict[str, list[Any]]:
         """Return a row for each pair of measures and group."""
-        names = ("group", "one", "two", "value", "difference", "low", "high", "pvalue", "adjusted", "task_pvalue")
-        found = {name: [getattr(r, name, None) for r in self.rows] for name in (*names, "tasks", "checkpoints", "test")}
-        ends = zip(("difference", "low", "high"), ("estimate", "low", "high"), strict=True)
-        return found | {name: [getattr(r.difference, end) for r in self.rows] for name, end in ends}
+        return {
+            **{name: [getattr(r, name) for r in self.rows] for name in ("group", "one", "two", "value")},
+            "difference": [r.difference.estimate for r in self.rows],
+            "low": [r.difference.low for r in self.rows],
+            "high": [r.difference.high for r in self.rows],
+            **{name: [getattr(r, name) for r in self.rows] for name in ("pvalue", "adjusted", "task_pvalue")},
+            **{name: [getattr(r, name) for r in self.rows] for name in ("tasks", "checkpoints", "test")},
+        }
 
     def sentences(self) -> str:
         """Return a sentence for each pair."""
@@ -707,9 +711,9 @@ def _pair(
     both = ~np.isnan(pool.scores[one]) & ~np.isnan(pool.scores[two])
     scores = [np.where(both, pool.scores[m], np.nan) for m in (one, two)]
     (first, first_without), (second, second_without) = (metric_of_tasks(s, pool.accuracy, value) for s in scores)
-    told = ~np.isnan(first) & ~np.isnan(second)
-    difference = first[told] - second[told]
-    usable = (both & ~np.isnan(pool.accuracy))[told]
+    known = ~np.isnan(first) & ~np.isnan(second)
+    difference = first[known] - second[known]
+    usable = (both & ~np.isnan(pool.accuracy))[known]
     count = int(usable.any(axis=0).sum())
     most = int(usable.sum(axis=1).max(initial=0))
     flipped = math.nan
@@ -718,11 +722,11 @@ def _pair(
     where = "checkpoints and tasks" if len(difference) > 1 else "checkpoints"
     test = f"{'jackknife' if value in CORRELATIONS else 'bootstrap'} over {where}"
     if value in CORRELATIONS:
-        without = (first_without - second_without)[told]
+        without = (first_without - second_without)[known]
         interval, pvalue = _jackknife_test(difference, without, most, level)
     else:
         interval, pvalue = _bootstrap_test(
-            difference, [s[told] for s in scores], pool.accuracy[told], value, level, rng
+            difference, [s[known] for s in scores], pool.accuracy[known], value, level, rng
         )
     # Adjusted once all pairs are known.
     return ComparisonRow(one, two, pool.group, value, interval, pvalue, math.nan, flipped, len(difference), count, test)

@@ -197,16 +197,16 @@ def load_checkpoint_scores(
             found = _from_matrix(table, columns or {}, unit)
         else:
             roles = _find_columns(table, columns, measures, list(where or ()))
-            held = [k for own in roles.of.held.values() for k in own]
-            table = unfold(table, held if roles.is_long else [*held, *roles.measures])
+            keys = [k for own in roles.of.held.values() for k in own]
+            table = unfold(table, keys if roles.is_long else [*keys, *roles.measures])
             found = _from_rows(table, roles, unit, repeats, separate=accuracies is not None)
         if accuracies is not None:
             truth = accuracies
             if not isinstance(truth, CheckpointScores):
                 other = _read(accuracies)
                 # Names that only the table of scores has are not asked of that of accuracies.
-                told = {role: name for role, name in (columns or {}).items() if name is None or name in other.columns}
-                truth = _from_rows(other, _find_columns(other, told, None, ()), unit, repeats, separate=False)
+                named = {role: name for role, name in (columns or {}).items() if name is None or name in other.columns}
+                truth = _from_rows(other, _find_columns(other, named, None, ()), unit, repeats, separate=False)
                 truth = replace(truth, notes=(*truth.notes, *other.notes))
             found = _joined(found, truth, table.source)
     # Fractions read as percentages are all below 1%, which no fine-tuned checkpoint is.
@@ -406,7 +406,7 @@ class ScoreColumns:
 
 
 def _find_columns(
-    table: Table, told: ColumnMap | None, measures: Sequence[str] | None, used: Sequence[str]
+    table: Table, given: ColumnMap | None, measures: Sequence[str] | None, used: Sequence[str]
 ) -> ScoreColumns:
     """Find the column of each role, by the user's word or by name; other numbers are scores or their costs.
 
@@ -414,14 +414,14 @@ def _find_columns(
     """
     if isinstance(measures, str):
         raise InputError("give a list of columns.", argument="measures", value=measures)
-    named = {role: name for role, name in (told or {}).items() if name is not None}
+    named = {role: name for role, name in (given or {}).items() if name is not None}
     wide = measures is not None and not _is_long(table, named, measures)
     columns = list(measures or ()) if wide else []
     for name in columns:
         _check_measure(table, named, name)
     free = {k: cells for k, cells in table.columns.items() if k not in columns}
     roles = [r if not (wide and r.name in ("measure", "score")) else Role(r.name) for r in ROLES]
-    one = find_roles(free, table.source, roles, told, used=used)
+    one = find_roles(free, table.source, roles, given, used=used)
     _check_long(table, one)
     costs = {k: measure for k in one.rest if (measure := _costs(k)) is not None}
     scores = list(measures or ())
@@ -531,9 +531,11 @@ def _from_rows(
     if "accuracy" in one and not separate:
         truth = _accuracies(table, one["accuracy"], unit)
     found = _gather(table, roles, truth, repeats)
-    shown = [role for role in ("checkpoint", "task", "group", "accuracy") if not (separate and role == "accuracy")]
+    roles_to_note = [
+        role for role in ("checkpoint", "task", "group", "accuracy") if not (separate and role == "accuracy")
+    ]
     notes = [
-        ColumnRoles({role: one.of(role) for role in shown}, roles.left_out).note(),
+        ColumnRoles({role: one.of(role) for role in roles_to_note}, roles.left_out).note(),
         f"scores: {list_names(found.scores) or 'none'}",
     ]
     if not separate and set(normal(one["accuracy"]).split("_")) & _ERRORS:
@@ -560,13 +562,13 @@ def _accuracies(table: Table, name: str, unit: str | None) -> FloatArray:
     return 1 - values if words & _ERRORS else values
 
 
-def _from_matrix(table: Table, told: ColumnMap, unit: str | None) -> CheckpointScores:
+def _from_matrix(table: Table, given: ColumnMap, unit: str | None) -> CheckpointScores:
     """Read accuracies with a row for each task and a column for each checkpoint."""
     for role in ("checkpoint", "accuracy"):
-        if told.get(role) is not None:
-            raise InputError(f"{ask(role, told[role])} does not go with it.", argument="wide", value="checkpoints")
+        if given.get(role) is not None:
+            raise InputError(f"{ask(role, given[role])} does not go with it.", argument="wide", value="checkpoints")
     roles = [replace(r, first=True) if r.name in ("task", "group") else Role(r.name) for r in ROLES]
-    keys = find_roles(table.columns, table.source, roles, told)
+    keys = find_roles(table.columns, table.source, roles, given)
     ask_percent(unit, keys.rest, "checkpoints", table.source)
     values = np.stack([fractions(table, name, unit or "fraction") for name in keys.rest], axis=1)
 
@@ -816,14 +818,14 @@ def read_target(source: str | PathLike[str]) -> NDArray[Any]:
 
 def common_labels(found: Mapping[str, NDArray[Any] | None]) -> NDArray[Any]:
     """Return the labels that files of features hold; refuse files that differ in them."""
-    held = {name: labels for name, labels in found.items() if labels is not None}
-    if not held:
+    known = {name: labels for name, labels in found.items() if labels is not None}
+    if not known:
         raise InputError(
             "is missing: give the label of each example, or save it with the features as an array called labels.",
             argument="labels",
         )
-    first, labels = next(iter(held.items()))
-    for name, other in held.items():
+    first, labels = next(iter(known.items()))
+    for name, other in known.items():
         if not np.array_equal(labels, other):
             raise InputError(
                 f"{first} and {name} hold different labels, so that their rows are not the same examples. Features of "

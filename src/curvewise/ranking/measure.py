@@ -78,8 +78,8 @@ class RankingMeasure:
 
     def columns(self) -> dict[str, Any]:
         """Return the descriptive fields as one row of a table."""
-        told = {name: getattr(self, name) for name in ("takes", "targets", "about", "cost", "fails")}
-        return {"measure": self.name, **told, "targets": ", ".join(self.targets)}
+        described = {name: getattr(self, name) for name in ("takes", "targets", "about", "cost", "fails")}
+        return {"measure": self.name, **described, "targets": ", ".join(self.targets)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

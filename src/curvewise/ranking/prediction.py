@@ -108,8 +108,8 @@ def leep(
         return mean_log(predict_labels(own, targets, own, targets), targets, None)
     test = as_probabilities(test_probabilities, "test_probabilities")
     check_width(own, test, "test_probabilities")
-    asked = as_test_targets(test_labels, len(test), targets, "leep")
-    return mean_log(predict_labels(own, targets, test, asked), targets, asked)
+    test_targets = as_test_targets(test_labels, len(test), targets, "leep")
+    return mean_log(predict_labels(own, targets, test, test_targets), targets, test_targets)
 
 
 def nce(
@@ -152,20 +152,20 @@ def nce(
     """
     own = _source_classes(source_probabilities, "source_probabilities")
     targets = as_targets(labels, len(own), allowed=TAKES, measure="nce")
-    asked, every = targets, own
+    test_targets, every = targets, own
     tested = has_test(test_probabilities, test_labels, "test_probabilities")
     if tested:
         test = _source_classes(test_probabilities, "test_probabilities")
         given, asking = np.asarray(source_probabilities), np.asarray(test_probabilities)
         if given.ndim == asking.ndim == 2:
             check_width(given, asking, "test_probabilities")
-        asked = as_test_targets(test_labels, len(test), targets, "nce")
+        test_targets = as_test_targets(test_labels, len(test), targets, "nce")
         every = np.concatenate([own, test])
     names, codes = np.unique(every, return_inverse=True)
     sums = np.zeros((len(targets.classes), len(names)))
     np.add.at(sums, (targets.codes, codes[: len(own)][targets.rows]), 1.0)
-    found = conditional(sums)[asked.codes, codes[-asked.count :][asked.rows]]
-    return mean_log(found, targets, asked if tested else None)
+    found = conditional(sums)[test_targets.codes, codes[-test_targets.count :][test_targets.rows]]
+    return mean_log(found, targets, test_targets if tested else None)
 
 
 def as_probabilities(values: ArrayLike | None, argument: str) -> NDArray[np.floating[Any]]:
@@ -256,7 +256,7 @@ def nleep(
     components : int
         Gaussians for each class of the training examples. There are never more than examples.
     covariance : {"diagonal", "shrunk", "tied", "full"}
-        Of a Gaussian. The paper's is not said, and most take ``"full"``, which needs many more
+        Of a Gaussian. The paper does not state its own, and most take ``"full"``, which needs many more
         examples a component than dimensions: otherwise EM stops where k-means left it. ``"tied"``
         is one for all, ``"shrunk"`` between full and tied.
     variant : {"paper", "in-sample", "no-log", "capped"}
@@ -329,7 +329,7 @@ def nleep_reduced(
 ) -> float:
     """Compute NLEEP from the result of :func:`reduce_features`, or from some of its rows."""
     targets = as_targets(labels, len(reduced), allowed=TAKES, measure="nleep")
-    asked = None
+    test_targets = None
     if test is not None:
         if settings.variant != "paper":
             raise InputError(
@@ -337,12 +337,12 @@ def nleep_reduced(
                 argument="variant",
                 value=settings.variant,
             )
-        asked = as_test_targets(test_labels, len(test), targets, "nleep")
+        test_targets = as_test_targets(test_labels, len(test), targets, "nleep")
     own, tested = _posteriors(reduced, targets, test, settings, rng, xp)
-    found = predict_labels(own, targets, tested, targets if asked is None else asked, xp)
+    found = predict_labels(own, targets, tested, targets if test_targets is None else test_targets, xp)
     if settings.variant == "no-log":
         return float(found.mean())
-    return mean_log(found, targets, asked, depth=5)
+    return mean_log(found, targets, test_targets, depth=5)
 
 
 def _posteriors(
@@ -375,14 +375,14 @@ def _posteriors(
     return own, own if test is None else mixture.posteriors(test, xp)
 
 
-def predict_labels(source: Any, targets: Targets, tested: Any, asked: Targets, xp: Any = np) -> FloatArray:
+def predict_labels(source: Any, targets: Targets, tested: Any, test_targets: Targets, xp: Any = np) -> FloatArray:
     """Return the probability of each test label, Σ P̂(label | source class) P(source class | example).
 
     Parameters
     ----------
     source, tested : array, shape (examples, source classes)
         Probabilities of source classes for the training and the test examples.
-    targets, asked : Targets
+    targets, test_targets : Targets
         Their labels.
     xp : module
         numpy or torch.
@@ -390,12 +390,12 @@ def predict_labels(source: Any, targets: Targets, tested: Any, asked: Targets, x
     Returns
     -------
     ndarray
-        In the order of the rows of ``asked``.
+        In the order of the rows of ``test_targets``.
     """
     parts, _ = _by_class(source, targets, xp)
     sums = xp.stack([part.sum(axis=0, dtype=xp.float64) for part in parts])
     given = xp.asarray(conditional(sums, xp), dtype=source.dtype)
-    parts, places = _by_class(tested, asked, xp)
+    parts, places = _by_class(tested, test_targets, xp)
     values = np.empty(len(places))
     values[places] = xp.concatenate([part @ given[k] for k, part in enumerate(parts)]).tolist()
     return values
@@ -413,16 +413,16 @@ def conditional(sums: Any, xp: Any = np) -> Any:
     return xp.where(weights > 0, sums / safe, (sums.sum(axis=1) / weights.sum())[:, None])
 
 
-def mean_log(probabilities: FloatArray, targets: Targets, asked: Targets | None, depth: int = 4) -> float:
+def mean_log(probabilities: FloatArray, targets: Targets, test_targets: Targets | None, depth: int = 4) -> float:
     """Return the mean logarithm; test labels have at least the probability that training can distinguish from 0.
 
     One more training example, with its label drawn apart from its source class, would change a
     probability p to (ñp + P̂(y)) / (ñ + 1): at least P̂(y) / (ñ + 1), where P̂(y) is the label's
     frequency and ñ the number of training labels.
     """
-    if asked is not None:
+    if test_targets is not None:
         counts = np.bincount(targets.codes, minlength=len(targets.classes))
-        floor = (counts / (len(targets.codes) * (len(targets.codes) + 1.0)))[asked.codes]
+        floor = (counts / (len(targets.codes) * (len(targets.codes) + 1.0)))[test_targets.codes]
         unseen = float((probabilities < floor).mean())
         if unseen > RARE:
             warn(

@@ -442,11 +442,11 @@ class CheckpointRanking(Result):
             here, there = (average_ranks(-v[known]) for v in (self.scores[self.by], values))
             i = int(np.argmax(np.abs(here - there)))
             who = np.array(self.checkpoints)[known][i]
-            said = f"{who} is number {here[i]:g} by {self.by} and number {there[i]:g} by {name}"
-            found.append((float(abs(here - there)[i]), said))
+            remark = f"{who} is number {here[i]:g} by {self.by} and number {there[i]:g} by {name}"
+            found.append((float(abs(here - there)[i]), remark))
         # Half a rank is a tie with one measure, and no disagreement.
-        gap, said = max(found, default=(0.0, ""), key=lambda one: one[0])
-        return f" The measures agree on the first and not on the others: {said}." if gap >= 1 else ""
+        gap, remark = max(found, default=(0.0, ""), key=lambda one: one[0])
+        return f" The measures agree on the first and not on the others: {remark}." if gap >= 1 else ""
 
     def readable(self) -> Mapping[str, Sequence[Any]]:
         """Return a row for each checkpoint: rank and score with their intervals, the best of each measure in bold."""
@@ -471,11 +471,11 @@ class CheckpointRanking(Result):
 
     def _named(self, i: int) -> str:
         score = self.scores[self.by][i], self.score_low[i], self.score_high[i]
-        said = f"{self.checkpoints[i]} ({interval_cell(score).text}"  # in the digits of the table
+        text = f"{self.checkpoints[i]} ({interval_cell(score).text}"  # in the digits of the table
         low, high = self.rank_low[i], self.rank_high[i]
         if np.isfinite(low) and self.ranked > 1:
-            said += f", rank {low:.0f}" if low == high else f", rank {low:.0f} to {high:.0f}"
-        return said + ")"
+            text += f", rank {low:.0f}" if low == high else f", rank {low:.0f} to {high:.0f}"
+        return text + ")"
 
 
 def rank_text(rank: float, low: float, high: float) -> str:
@@ -516,13 +516,13 @@ def _result(
         )
     order = np.argsort(np.where(known, -scores, np.inf), kind="stable")  # those without a score come last
     ranked = order[known[order]]
-    found, said = find_reliability(scoring.leader.name, how.reliability)
+    found, remark = find_reliability(scoring.leader.name, how.reliability)
     limits, unknown = _limits(scoring, scores[ranked], ranked, found, how)
     wrong = alarms(scoring.found, names, failures, scoring.leader.name)
-    wrong += [said] if found is UNKNOWN else []
+    wrong += [remark] if found is UNKNOWN else []
     rows = len(scoring.train) if scoring.test is None else len(scoring.test)
     wrong += blind(scoring.leader, scores, scoring.scorer.targets, rows)
-    notes = [said] if said and found is not UNKNOWN else []
+    notes = [remark] if remark and found is not UNKNOWN else []
     notes += ties(scoring.leader.name, names, scores)
     notes += _notes(scoring, [names[i] for i in ranked], unknown, how)
     costs = {
@@ -691,8 +691,8 @@ LOW = 0.3
 def find_reliability(measure: str, given: Reliability | float | str | None) -> tuple[Reliability, str]:
     """Return the reliability of a measure, and a remark on it where one is due.
 
-    >>> found, said = find_reliability("nleep", None)
-    >>> round(found.correlation, 2), said
+    >>> found, remark = find_reliability("nleep", None)
+    >>> round(found.correlation, 2), remark
     (0.78, '')
     """
     if given is not None:
@@ -806,17 +806,17 @@ def likely_scores(
     contrasts = np.linalg.qr(np.column_stack([np.ones(count), np.eye(count)[:, 1:]]))[0][:, 1:]
     noise, vectors = np.linalg.eigh(contrasts.T @ covariance @ contrasts)
     noise = np.clip(noise, 0.0, None)
-    turned = vectors.T @ contrasts.T @ scores
+    rotated = vectors.T @ contrasts.T @ scores
     # Posterior of τ on a grid, marginal over the scores; three times the observed spread is beyond all its mass.
-    top = 3 * math.sqrt(float(np.mean(turned**2 + noise))) or 1.0
+    top = 3 * math.sqrt(float(np.mean(rotated**2 + noise))) or 1.0
     grid = top * (np.arange(GRID) + 0.5) / GRID
     total = grid[:, None] ** 2 + noise
-    log = -0.5 * (np.log(total) + turned**2 / total).sum(axis=1)
+    log = -0.5 * (np.log(total) + rotated**2 / total).sum(axis=1)
     log -= 2 * np.log(math.sqrt(float(noise.mean())) + grid)
     weight = np.exp(log - log.max())
     tau2 = rng.choice(grid, draws, p=weight / weight.sum())[:, None] ** 2
     kept = tau2 / (tau2 + noise)
-    drawn = kept * turned + np.sqrt(kept * noise) * rng.standard_normal((draws, count - 1))
+    drawn = kept * rotated + np.sqrt(kept * noise) * rng.standard_normal((draws, count - 1))
     found: FloatArray = drawn @ (contrasts @ vectors).T
     return found
 
@@ -827,8 +827,8 @@ def _covariance(replicates: ScoreReplicates) -> FloatArray:
     The weight of the diagonal is that of the oracle-approximating shrinkage (Chen et al. 2010),
     applied to the correlations.
     """
-    apart = replicates.deviations - replicates.deviations.mean(axis=1, keepdims=True)
-    found = apart.T @ apart / replicates.freedom
+    centred = replicates.deviations - replicates.deviations.mean(axis=1, keepdims=True)
+    found = centred.T @ centred / replicates.freedom
     size = np.sqrt(np.diag(found))
     scale = np.outer(size, size)
     r = np.divide(found, scale, out=np.eye(len(found)), where=scale > 0)
@@ -885,9 +885,9 @@ def rank_limits(
     weights /= np.sqrt(rng.chisquare(replicates.freedom, (DRAWS, 1)) / replicates.freedom)
     noise = weights @ np.nan_to_num(replicates.deviations)
     for j in range(count):
-        sure = _different(j, scores, replicates, noise, level)
-        low[j] += np.sum(sure & (scores > scores[j]))
-        high[j] -= np.sum(sure & (scores < scores[j]))
+        significant = _different(j, scores, replicates, noise, level)
+        low[j] += np.sum(significant & (scores > scores[j]))
+        high[j] -= np.sum(significant & (scores < scores[j]))
     return low, high
 
 
@@ -895,10 +895,10 @@ def _different(
     j: int, scores: FloatArray, replicates: ScoreReplicates, noise: FloatArray, level: float
 ) -> NDArray[np.bool_]:
     """Return a mask of the checkpoints that differ significantly from checkpoint j."""
-    apart = replicates.deviations - replicates.deviations[:, [j]]
-    error = np.sqrt((apart**2).sum(axis=0) / replicates.freedom)
+    differences = replicates.deviations - replicates.deviations[:, [j]]
+    error = np.sqrt((differences**2).sum(axis=0) / replicates.freedom)
     difference = np.abs(scores - scores[j])
-    sure: NDArray[np.bool_] = (error == 0) & (difference > 0)
+    significant: NDArray[np.bool_] = (error == 0) & (difference > 0)
     open_ = (error > 0) & np.isfinite(error)
     signs = np.where(np.argsort(np.argsort(scores)) % 2, 1, -1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -909,9 +909,9 @@ def _different(
         found = open_ & (t > limit)
         if not found.any():
             break
-        sure |= found
+        significant |= found
         open_ &= ~found
-    return sure
+    return significant
 
 
 def ranks_of(scores: FloatArray) -> FloatArray:
@@ -949,15 +949,15 @@ def alarms(
     found: Mapping[str, Sequence[Score]], names: Sequence[str], failures: Mapping[str, str], leader: str
 ) -> list[str]:
     """Return warnings: one sentence for all checkpoints that share a problem."""
-    said = [prefix(f"{name} is not ranked: ", reason) for name, reason in failures.items()]
+    texts = [prefix(f"{name} is not ranked: ", reason) for name, reason in failures.items()]
     for measure, reasons in missing(found, names).items():
         last = ", ranked last without a rank" if measure == leader else ""
         for reason, own in _grouped((reason, name) for name, reason in reasons.items()):
-            said.append(prefix(f"No {measure} for {listed(own, names)}{last}: ", reason))
+            texts.append(prefix(f"No {measure} for {listed(own, names)}{last}: ", reason))
     for measure, scored in found.items():
-        told = ((text, n) for n, one in zip(names, scored, strict=True) for text in one.warnings)
-        said += [prefix(f"{measure} of {listed(own, names)}: ", text) for text, own in _grouped(told)]
-    return said
+        pairs = ((text, n) for n, one in zip(names, scored, strict=True) for text in one.warnings)
+        texts += [prefix(f"{measure} of {listed(own, names)}: ", text) for text, own in _grouped(pairs)]
+    return texts
 
 
 def ties(leader: str, names: Sequence[str], scores: FloatArray) -> list[str]:

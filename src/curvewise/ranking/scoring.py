@@ -291,27 +291,27 @@ def split_rows(targets: Targets, test: float | ArrayLike | None, rng: np.random.
     if isinstance(test, int | float | np.number) and not isinstance(test, bool | np.bool_):
         if not 0 < test < 1:
             raise InputError("give a share between 0 and 1, a mask, or None.", argument="test", value=test)
-        held = np.zeros(len(targets), dtype=np.bool_)
+        is_test = np.zeros(len(targets), dtype=np.bool_)
         # Within each class; several labels or numbers are split as one.
         classes = np.unique(targets.codes) if targets.kind == "classes" else np.zeros(0)
         for rows in [np.flatnonzero(targets.codes == c) for c in classes] or [np.arange(len(targets))]:
-            held[rng.permutation(rows)[: round(float(test) * len(rows))]] = True
-            if held[rows].all():  # a class keeps a training row, or its test rows would be of an unknown class
-                held[rows[0]] = False
+            is_test[rng.permutation(rows)[: round(float(test) * len(rows))]] = True
+            if is_test[rows].all():  # a class keeps a training row, or its test rows would be of an unknown class
+                is_test[rows[0]] = False
     else:
-        held = np.asarray(test)
-        if held.dtype != np.bool_ or held.shape != (len(targets),):
+        is_test = np.asarray(test)
+        if is_test.dtype != np.bool_ or is_test.shape != (len(targets),):
             raise InputError(
-                f"has shape {held.shape} of {held.dtype}: give a mask with True for each "
+                f"has shape {is_test.shape} of {is_test.dtype}: give a mask with True for each "
                 f"test example among {len(targets)}, a share, or None.",
                 argument="test",
             )
-    if not held.any() or held.all():
+    if not is_test.any() or is_test.all():
         raise InputError(
-            f"test leaves {int((~held).sum())} training and {int(held.sum())} test examples: "
+            f"test leaves {int((~is_test).sum())} training and {int(is_test.sum())} test examples: "
             f"both are needed. Give more examples, another share, or {either('test=None', '--test 0')}."
         )
-    return np.flatnonzero(~held), np.flatnonzero(held)
+    return np.flatnonzero(~is_test), np.flatnonzero(is_test)
 
 
 def share_for(measure: RankingMeasure) -> float:
@@ -344,8 +344,8 @@ def draw_parts(
 ) -> tuple[Rows, Rows | None]:
     """Draw a share of the training rows, and of the test rows."""
     codes = targets.codes if targets.kind == "classes" else None
-    shown = None if test is None else draw_part(test, codes, share, rng)
-    return draw_part(train, codes, share, rng), shown
+    test_part = None if test is None else draw_part(test, codes, share, rng)
+    return draw_part(train, codes, share, rng), test_part
 
 
 def hit_replicates(hits: FloatArray, resamples: int, rng: np.random.Generator) -> FloatArray:
@@ -431,9 +431,9 @@ def reused(
         return measure, candidate
     features = candidate.inputs["features"]
     tested = None if test is None else features[test]
-    reduced, shown = reduce_features(features[train], tested, ENERGY)
+    reduced, test_reduced = reduce_features(features[train], tested, ENERGY)
     rows = train if test is None else np.concatenate([train, test])
     found: NDArray[Any] = np.empty((len(features), reduced.shape[1]), dtype=reduced.dtype)
-    found[rows] = reduced if shown is None else np.concatenate([reduced, shown])
+    found[rows] = reduced if test_reduced is None else np.concatenate([reduced, test_reduced])
     inputs = {**candidate.inputs, "features": found}
     return replace(measure, function=again), replace(candidate, inputs=inputs)

@@ -29,7 +29,7 @@ from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError, Messa
 from curvewise.nn.devices import PRECISIONS
 from curvewise.nn.files.formats import file_digest
 from curvewise.progress import Progress, progressing
-from curvewise.ranking.measure import CheckpointFeatures
+from curvewise.ranking.measure import CheckpointFeatures, as_count
 from curvewise.ranking.networks.checkpoints import (
     Checkpoint,
     InputBatch,
@@ -227,35 +227,34 @@ def extract_many(
     return found, failures
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Settings:
-    """Checked options that are the same for all checkpoints."""
+    """Options that are the same for all checkpoints; see :class:`Extraction`."""
 
-    batch: int | None
-    device: str | None
-    precision: str
-    cache: FeatureCache | None
-    room: Room
+    batch: int | None = None
+    device: str | None = None
+    precision: str = "float32"
+    cache: Any = None
+    limit: int = LIMIT
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.limit, int) or isinstance(self.limit, bool) or self.limit < 0:
+            problem, remedy = "not a number of bytes.", "Give a whole number."
+            raise InputError(problem, argument="limit", value=self.limit, remedy=remedy)
+        if self.batch is not None:
+            self.batch = as_count(self.batch, "batch")
+        if self.precision not in PRECISIONS:
+            raise InputError(f"use one of {', '.join(PRECISIONS)}.", argument="precision", value=self.precision)
+        self.features = None if self.cache is None else FeatureCache(self.cache)
+        self.room = Room(self.limit)
 
 
 def _start(data: Any, extraction: Extraction, rng: int | np.random.Generator) -> tuple[Inputs, _Settings]:
     """Read the examples and check the options."""
-    given: dict[str, Any] = dict.fromkeys(("examples", "layout", "preprocessing", "batch", "device", "cache"))
-    given |= {"precision": "float32", "limit": LIMIT}
-    if unknown := [name for name in extraction if name not in given]:
-        raise TypeError(f"unexpected keyword {unknown[0]!r}: use {', '.join(given)}.")
-    given |= extraction
-    reading = {name: given[name] for name in ("examples", "layout", "preprocessing")}
-    inputs = read_inputs(data, rng=rng, **reading)
-    limit, batch, precision = given["limit"], given["batch"], given["precision"]
-    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
-        raise InputError("not a number of bytes.", argument="limit", value=limit, remedy="Give a whole number.")
-    if batch is not None and (not isinstance(batch, int) or isinstance(batch, bool) or batch < 1):
-        raise InputError("give a whole number of at least 1.", argument="batch", value=batch)
-    if precision not in PRECISIONS:
-        raise InputError(f"use one of {', '.join(PRECISIONS)}.", argument="precision", value=precision)
-    cache = None if given["cache"] is None else FeatureCache(given["cache"])
-    return inputs, _Settings(batch, given["device"], precision, cache, Room(limit))
+    options: dict[str, Any] = {**extraction}
+    reading = {name: options.pop(name, None) for name in ("examples", "layout", "preprocessing")}
+    settings = _Settings(**options)
+    return read_inputs(data, rng=rng, **reading), settings
 
 
 def _features(
@@ -272,7 +271,7 @@ def _features(
     shape = input_shape(given_preprocessing(checkpoint, inputs), first)
     reader = open_reader(checkpoint, shape, settings.device, settings.precision)
     prepare = preparation(checkpoint, reader, inputs, first)
-    cache, notes = settings.cache, list[str]()
+    cache, notes = settings.features, list[str]()
     key = None if cache is None else _key(checkpoint, reader, inputs, prepare, settings.precision)
     if cache is not None and key is not None:
         kept, wrong = cache.read(key)
@@ -338,13 +337,13 @@ def _rows(checkpoint: Checkpoint, there: int, inputs: Inputs) -> NDArray[np.int6
 
 def _key(checkpoint: Checkpoint, reader: Reader, inputs: Inputs, prepare: Preparation, precision: str) -> str | None:
     """Return the key of the cache, a hash of all that determines features; None where that is not known."""
-    weights = None if prepare.said is None else reader.digest()
+    weights = None if prepare.description is None else reader.digest()
     if weights is None:
         return None
     return FeatureCache.key(
         weights=weights,
         data=inputs.digest(),
-        preprocessing=prepare.said,
+        preprocessing=prepare.description,
         layer=checkpoint.layer,
         pool=checkpoint.pool,
         precision=precision,

@@ -162,8 +162,8 @@ def finetuning_score(
     >>> finetuning_score(network, x, labels, epochs=2, rate=0.1) > 0.85
     True
     """
-    settings = {"epochs": epochs, "prepare": prepare, "features": features, "device": device, **recipe}
-    test = {"test_data": test_data, "test_labels": test_labels}
+    settings: dict[str, Any] = {"epochs": epochs, "prepare": prepare, "features": features, "device": device, **recipe}
+    test: dict[str, Any] = {"test_data": test_data, "test_labels": test_labels}
     return float(finetuning_hits(network, data, labels, **test, rng=rng, progress=progress, **settings).mean())
 
 
@@ -205,7 +205,7 @@ def finetuning_hits(
         raise InputError(problem, argument="precision", value=how.precision)
     train, test, prepare = _read(data, labels, test_data, test_labels, how.prepare, place)
     size = min(how.batch or batch_size(len(train)), len(train))
-    how = replace(how, batch=size, place=place, prepare=prepare)
+    how = replace(how, size=size, place=place, prepare=prepare)
     steps = how.epochs * max(len(train) // size, 1)
     if steps < 10:
         warn(
@@ -213,16 +213,16 @@ def finetuning_hits(
             "hardly been fine-tuned. Take a smaller batch, or more epochs."
         )
     seed = int(np.random.default_rng(rng).integers(2**63))
-    best, told = np.full(len(test), np.nan), -math.inf
+    best, highest = np.full(len(test), np.nan), -math.inf
     with progress_bar("fine-tuning", len(how.rates) * steps, progress) as advance:
         for one in how.rates:
             logits = tuned_logits(network, train, test, how, one, seed, advance)
             hits = np.full(len(test), np.nan)
             if logits is not None:
                 hits = hits_of(logits, test, "accuracy")
-            if (mean := float(hits.mean())) > told:
-                best, told = hits, mean
-    if not math.isfinite(told):
+            if (mean := float(hits.mean())) > highest:
+                best, highest = hits, mean
+    if not math.isfinite(highest):
         tried = ", ".join(f"{r:g}" for r in how.rates)
         warn(f"Fine-tuning diverged at rate {tried}, and its score is NaN: try a lower one.")
     return best
@@ -244,17 +244,17 @@ def _read(
     train = Labelled(inputs_of(x, "data", prepare, place), targets)
     test = train
     if test_data is not None or test_labels is not None:
-        shown, truth = _one(test_data, test_labels, "test_data", "test_labels")
-        read = as_test_targets(truth, len(shown), targets, "fine-tuning", seen=False)
-        test = Labelled(inputs_of(shown, "test_data", prepare, place), read)
+        test_x, truth = _one(test_data, test_labels, "test_data", "test_labels")
+        read = as_test_targets(truth, len(test_x), targets, "fine-tuning", seen=False)
+        test = Labelled(inputs_of(test_x, "test_data", prepare, place), read)
     return train, test, prepare or (lambda x: x)
 
 
-def _one(data: Any, labels: Any, name: str, said: str) -> tuple[Any, Any]:
+def _one(data: Any, labels: Any, name: str, labels_name: str) -> tuple[Any, Any]:
     if isinstance(data, Sample):
         return data.x, data.y.cpu().numpy() if labels is None else labels
     if data is None or labels is None:
-        raise InputError(f"{name} and {said} belong together: give both.")
+        raise InputError(f"{name} and {labels_name} belong together: give both.")
     return data, labels.cpu().numpy() if isinstance(labels, Tensor) else labels
 
 
@@ -277,7 +277,7 @@ MEASURES = tuple(
     RankingMeasure(
         f"finetune-{epochs}",
         lambda given, labels, epochs=epochs, **how: float(_of_tunable(given, labels, epochs=epochs, **how).mean()),
-        about=f"Accuracy after fine-tuning all weights for {said} (Li et al. 2021).",
+        about=f"Accuracy after fine-tuning all weights for {duration} (Li et al. 2021).",
         cost=f"{3 * epochs} times the forward pass over the examples; its operations are for d "
         "operations of the forward pass of one example.",
         fails="The most expensive measure, and among the worst in the paper: accuracy early in training "
@@ -288,7 +288,7 @@ MEASURES = tuple(
         hits=functools.partial(_of_tunable, epochs=epochs),
         **SHARE,
     )
-    for epochs, said in ((1, "one epoch"), (5, "five epochs"))
+    for epochs, duration in ((1, "one epoch"), (5, "five epochs"))
 )
 
 
@@ -305,6 +305,7 @@ class Tuning:
     prepare: Any = None
     features: Callable[[nn.Module, Any], Tensor] | None = None
     place: torch.device = CPU
+    size: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epochs", as_count(self.epochs, "epochs"))
@@ -453,9 +454,9 @@ def _copied(network: nn.Module) -> nn.Module:
             network.train(network.training)
         return copy.deepcopy(network).float()
     except (NotImplementedError, RuntimeError, TypeError) as error:
-        said = str(error).strip().split("\n")[0][:200]
+        reason = str(error).strip().split("\n")[0][:200]
         raise InputError(
-            f"network ({type(network).__name__}) cannot be copied and trained: {said} Make it "
+            f"network ({type(network).__name__}) cannot be copied and trained: {reason} Make it "
             "again from its code and weights, or take linear_score of its features."
         ) from error
 
@@ -467,18 +468,18 @@ def _train(tuned: _Tuned, train: Labelled, how: Tuning, rate: float, seed: int, 
     loss_of = nn.BCEWithLogitsLoss() if train.several else nn.CrossEntropyLoss()
     trained = [weights for weights in tuned.parameters() if weights.requires_grad]
     search = torch.optim.SGD(trained, lr=rate, momentum=MOMENTUM)
-    steps = max(len(train) // how.batch, 1)  # no batch is smaller: of one, batch norm has no spread
+    steps = max(len(train) // how.size, 1)  # no batch is smaller: of one, batch norm has no spread
     factors = iter(rate_factors(Training(schedule=how.schedule), how.epochs * steps).tolist())
     tuned.train()
     for _ in range(how.epochs):
         total = torch.zeros((), device=place)
         order = torch.from_numpy(random.permutation(len(train)))
         there, here = (order.to(where).tensor_split(steps) for where in (train.x.device, place))
-        for rows, told in zip(there, here, strict=True):
+        for rows, target_rows in zip(there, here, strict=True):
             search.param_groups[0]["lr"] = rate * next(factors)
             search.zero_grad(set_to_none=True)
             logits = tuned(train.x[rows].to(place))
-            loss = loss_of(logits.float(), target[told])
+            loss = loss_of(logits.float(), target[target_rows])
             loss.backward()
             search.step()
             total += loss.detach()

@@ -187,8 +187,8 @@ class OnnxReader(_GraphReader):
         super().__init__(path, taken)
         self._graph = OnnxGraph(path)
         self.parameters = self._graph.parameters
-        plain, told = open_session(path, device)
-        self.notes.extend(told)
+        plain, remarks = open_session(path, device)
+        self.notes.extend(remarks)
         inputs = plain.get_inputs()
         self._inputs = sorted(inputs, key=lambda i: i.name != "input_ids")  # a text's come first
         self._output, chosen = self._scores(plain.get_outputs())
@@ -218,8 +218,8 @@ class OnnxReader(_GraphReader):
                     f"with {arg('layer')} a tensor of floating point that has a row for each."
                 )
             is_default = self._head is not None and self.taken.layer is None
-            shown = f"input of {self._head.logits}" if is_default and self._head else name
-            layers[shown] = value, value.ndim == 3 or (value.ndim == 4 and self._is_last())
+            label = f"input of {self._head.logits}" if is_default and self._head else name
+            layers[label] = value, value.ndim == 3 or (value.ndim == 4 and self._is_last())
         own = None
         scores = values.get(self._output)
         if self._head is not None and scores is not None and scores[0].size == scores.shape[1]:
@@ -593,8 +593,8 @@ class TfliteReader(_GraphReader):
             copy.invoke()
             return {name: self._real(name, copy.get_tensor(name)) for name in names}
         except (ValueError, RuntimeError) as error:
-            said = str(error).strip().split("\n")[0][:300]
-            raise InputError(f"{self.path} cannot be run on inputs of shape {x.shape} ({said}).") from error
+            reason = str(error).strip().split("\n")[0][:300]
+            raise InputError(f"{self.path} cannot be run on inputs of shape {x.shape} ({reason}).") from error
         finally:
             self._free.put(copy)
 

@@ -137,9 +137,9 @@ class Inputs:
         try:
             return self.source[row]
         except Exception as error:  # whatever a dataset of someone else's may raise
-            said = str(error).strip().split("\n")[0][:300]
+            reason = str(error).strip().split("\n")[0][:300]
             raise InputError(
-                f"data: example {row} cannot be read ({type(error).__name__}: {said}): mend it, or "
+                f"data: example {row} cannot be read ({type(error).__name__}: {reason}): mend it, or "
                 "leave it out, such as with torch.utils.data.Subset."
             ) from error
 
@@ -290,14 +290,14 @@ class Preparation:
     ----------
     ready : callable
         From a stored batch to the network's inputs.
-    said : str, optional
+    description : str, optional
         All that determines it, as text; None where that is not known.
     notes : tuple of str
         How images were interpreted.
     """
 
     ready: Callable[[Batch], InputBatch]
-    said: str | None
+    description: str | None
     notes: tuple[str, ...] = ()
 
     def __call__(self, batch: Batch) -> InputBatch:

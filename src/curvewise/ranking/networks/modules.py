@@ -262,9 +262,9 @@ class TorchReader(Reader):
         except (RuntimeError, TypeError, ValueError, IndexError, AssertionError) as error:
             if "can't allocate memory" in str(error):  # how torch reports it on a CPU
                 raise torch.OutOfMemoryError(str(error)) from error
-            said = str(error).strip().split("\n")[-1][:300]
+            reason = str(error).strip().split("\n")[-1][:300]
             raise InputError(
-                f"the network cannot be called with a batch of {x.dtype} of shape {tuple(x.shape)}: {said}"
+                f"the network cannot be called with a batch of {x.dtype} of shape {tuple(x.shape)}: {reason}"
             ) from error
         found = main_tensor(output, len(given))
         if found is None:
@@ -366,12 +366,12 @@ def _every_layer(model: nn.Module, examples: int, kept: _Kept) -> Iterator[None]
             if passed and not any(True for _ in module.children()):
                 return
             calls[name] = calls.get(name, 0) + 1
-            shown = name if calls[name] == 1 else f"{name} (call {calls[name]})"
+            label = name if calls[name] == 1 else f"{name} (call {calls[name]})"
             if passed:
-                kept.rename(latest[0][0], shown)
+                kept.rename(latest[0][0], label)
             else:
-                kept(shown, value, channels_at_end(module, value))
-            latest[:] = [(shown, value, value._version)]
+                kept(label, value, channels_at_end(module, value))
+            latest[:] = [(label, value, value._version)]
 
         return note
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import itertools
 import math
@@ -147,8 +148,8 @@ def linear_score(
     >>> round(linear_score(x[half], labels[half], **test), 2)
     0.86
     """
-    settings = {"epochs": epochs, "penalty": penalty, "metric": metric, "device": device, **descent}
-    test = {"test_features": test_features, "test_labels": test_labels}
+    settings: dict[str, Any] = {"epochs": epochs, "penalty": penalty, "metric": metric, "device": device, **descent}
+    test: dict[str, Any] = {"test_features": test_features, "test_labels": test_labels}
     return float(linear_hits(features, labels, **test, rng=rng, **settings).mean())
 
 
@@ -184,7 +185,7 @@ def linear_hits(
         )
     place = find_device(how.device or "cpu")
     with own_terms(place):
-        x, shown = standardised(train, test, place)
+        x, test_x = standardised(train, test, place)
         target = train.target(place)
         if how.epochs is None:
             penalty = chosen_penalty(x, target, train, random) if how.penalty is None else how.penalty
@@ -205,7 +206,7 @@ def linear_hits(
             weights = descended(x, target, train.several, (how.epochs, how.rate, size), random)
             if not bool(weights.isfinite().all()):
                 warn("The linear classifier diverged, and its score is NaN: lower its rate.")
-        return hits_of(logits(shown, weights), test, how.metric)
+        return hits_of(logits(test_x, weights), test, how.metric)
 
 
 @dataclass(frozen=True)
@@ -333,13 +334,13 @@ def _floor(x: Tensor, target: Tensor, weights: Tensor, several: bool, penalty: f
     """
     shares, z = target.mean(dim=0, dtype=torch.float64), logits(x, weights).double()
     p = torch.sigmoid(z) if several else z.masked_fill(shares == 0, -torch.inf).softmax(dim=1)
-    told = p.mean(dim=0)
-    mixed = 1 - shares / told.clamp(min=1e-300)
+    mean_p = p.mean(dim=0)
+    mixed = 1 - shares / mean_p.clamp(min=1e-300)
     if several:
-        mixed = torch.maximum(mixed, 1 - (1 - shares) / (1 - told).clamp(min=1e-300))
+        mixed = torch.maximum(mixed, 1 - (1 - shares) / (1 - mean_p).clamp(min=1e-300))
     else:
         mixed = mixed[shares > 0].amax()
-    p = (p * (1 - mixed) + shares - told * (1 - mixed)).clamp(0, 1)
+    p = (p * (1 - mixed) + shares - mean_p * (1 - mixed)).clamp(0, 1)
     entropy: Tensor = torch.special.entr(p) + (torch.special.entr(1 - p) if several else 0)
     slope: Tensor = x.T @ (p - target).to(x.dtype) / len(x)
     return entropy.sum(dim=1).mean() - slope.square().sum(dtype=torch.float64) / (2 * penalty)
@@ -425,9 +426,9 @@ def read_labelled(
     train = Labelled(x, as_targets(labels, len(x), allowed=TARGETS, measure=measure))
     if not has_test(test_features, test_labels, "test_features"):
         return train, train
-    shown = as_matrix(np.asarray(test_features), "test_features")
-    check_width(x, shown, "test_features")
-    return train, Labelled(shown, as_test_targets(test_labels, len(shown), train.targets, measure, seen=False))
+    test_x = as_matrix(np.asarray(test_features), "test_features")
+    check_width(x, test_x, "test_features")
+    return train, Labelled(test_x, as_test_targets(test_labels, len(test_x), train.targets, measure, seen=False))
 
 
 def scale_of(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -592,8 +593,8 @@ def information_score(
         scores, projection = project(some, energy)
         if some is not train.x:
             scores = projection.apply(train.x)
-        shown = scores if test is train else projection.apply(test.x.astype(scores.dtype))
-        train, test = Labelled(scores, train.targets), Labelled(shown, test.targets)
+        test_scores = scores if test is train else projection.apply(test.x.astype(scores.dtype))
+        train, test = Labelled(scores, train.targets), Labelled(test_scores, test.targets)
     place = find_device(device or "cpu")
     kept, out = fifth(random.permutation(len(train)), train.targets)
     mean, spread = scale_of(train.x)
@@ -711,16 +712,6 @@ class Critic:
             x = nn.functional.relu(nn.functional.linear(x, weight, bias))
         return nn.functional.linear(x, *layers[-1])
 
-    def copied(self) -> list[Tensor]:
-        """Return a copy of the weights."""
-        return [tensor.detach().clone() for tensor in self.tensors]
-
-    @torch.no_grad()
-    def take(self, weights: list[Tensor]) -> None:
-        """Set the weights."""
-        for tensor, value in zip(self.tensors, weights, strict=True):
-            tensor.copy_(value)
-
     @torch.no_grad()
     def bound(self, pairs: LabelledPairs, how: BoundSettings, random: np.random.Generator) -> float:
         """Return the mean of I_α over batches of about K pairs in a random order."""
@@ -766,7 +757,7 @@ def train_critic(train: LabelledPairs, out: LabelledPairs, how: BoundSettings, r
     place, size = train.x.device, min(how.batch, len(train))
     critic = Critic(train.x.shape[1], len(train.shares), random, place)
     search = torch.optim.Adam(critic.tensors, lr=CRITIC_RATE)
-    best, since, weights = 0.0, 0, critic.copied()
+    best, since, kept = 0.0, 0, copy.deepcopy(critic)
     for first in range(0, how.steps, BOUND_LOOK):
         count = min(BOUND_LOOK, how.steps - first)
         batches = torch.from_numpy(random.integers(len(train), size=(count, size))).to(place)
@@ -779,11 +770,10 @@ def train_critic(train: LabelledPairs, out: LabelledPairs, how: BoundSettings, r
             search.step()
         found, since = critic.bound(out, how, random), since + 1
         if found > best:
-            best, since, weights = found, 0, critic.copied()
+            best, since, kept = found, 0, copy.deepcopy(critic)
         if since >= PATIENCE:
             break
-    critic.take(weights)
-    return critic
+    return kept
 
 
 def nleep_on_device(
@@ -927,7 +917,7 @@ LINEAR = (
         RankingMeasure(
             f"linear-{epochs}",
             functools.partial(linear_score, epochs=epochs),
-            about=f"Accuracy of a linear classifier of the features after {said} of SGD (Li et al. 2021).",
+            about=f"Accuracy of a linear classifier of the features after {duration} of SGD (Li et al. 2021).",
             cost="Two products with the features for each epoch: a second or so of CPU for 10,000 "
             "examples of 2,048 dimensions and 100 classes.",
             fails=_FAILS.format(
@@ -937,7 +927,7 @@ LINEAR = (
             hits=functools.partial(linear_hits, epochs=epochs),
             **SHARE,
         )
-        for epochs, said in ((1, "one epoch"), (5, "five epochs"))
+        for epochs, duration in ((1, "one epoch"), (5, "five epochs"))
     ),
     RankingMeasure(
         "linear",
