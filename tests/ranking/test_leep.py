@@ -185,3 +185,18 @@ def test_they_say_what_they_take():
     found = [MEASURES["leep"], MEASURES["nce"]]
     assert all(m.takes == "probabilities" and m.splits and not m.seeded for m in found)
     assert found[0].flops(10, 1000, 5) == 30_000
+
+
+@pytest.mark.parametrize("measure", [leep, nce])
+def test_masked_probabilities_are_refused(measure):
+    source = np.ma.masked_array([[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.4, 0.6]], mask=False)
+    source[0, 0] = np.ma.masked
+    with pytest.raises(InputError, match="source_probabilities is a masked array"):
+        measure(source, [0, 1, 0, 1])
+    with pytest.raises(InputError, match="test_probabilities is a masked array"):
+        measure(source.data, [0, 1, 0, 1], test_probabilities=source, test_labels=[0, 1, 0, 1])
+
+
+def test_missing_source_classes_are_refused():
+    with pytest.raises(InputError, match="source_probabilities has missing values"):
+        nce(["a", None, "b", "a"], [0, 1, 0, 1])

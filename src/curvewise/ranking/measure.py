@@ -147,7 +147,7 @@ class CheckpointFeatures:
         return replace(self, features=self.features[rows], probabilities=own)
 
 
-def as_matrix(values: ArrayLike, argument: str) -> NDArray[np.floating[Any]]:
+def as_matrix(values: ArrayLike | None, argument: str) -> NDArray[np.floating[Any]]:
     """Return a finite matrix with a row for each example, in float32 or float64; raise otherwise."""
 
     def refusal(problem: str) -> InputError:
@@ -268,7 +268,7 @@ def as_targets(
     as_unmasked(labels, argument)
     if found.ndim == 0 or len(found) != count:
         raise InputError(f"has shape {found.shape} for {count} examples: give one for each.", argument=argument)
-    if found.dtype.kind in "fO" and any(map(_is_missing, found.ravel().tolist())):
+    if found.dtype.kind in "fO" and any(map(is_missing, found.ravel().tolist())):
         raise InputError("has missing values: leave those examples out.", argument=argument)
     if found.dtype.kind == "O":  # a column of a DataFrame: numbers or texts held as objects
         values = [v if isinstance(v, int | float | np.number) else str(v) for v in found.ravel()]
@@ -287,7 +287,8 @@ def as_targets(
     return _single(found, count, argument, classes)
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Tell if a value is None, NaN or pandas' NA."""
     try:
         return value is None or bool(value != value)
     except TypeError:  # the truth value of pandas' NA is undefined

@@ -524,8 +524,8 @@ def _overlap(means: FloatArray, variances: FloatArray) -> float:
         middle = (variances[one] + variances[one + 1 :]) / 2
         moved = ((means[one] - means[one + 1 :]) ** 2 / middle).sum(axis=1) / 8
         spread = each * np.log(middle).sum(axis=1) / 2 - (logs[one] + logs[one + 1 :]) / 4
-        total += 2.0 * float(np.exp(-moved - spread).sum())
-    return -total
+        total -= 2.0 * float(np.exp(-moved - spread).sum())
+    return total
 
 
 def mean_of(features: Matrix) -> FloatArray:

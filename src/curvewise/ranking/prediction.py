@@ -24,13 +24,14 @@ from curvewise.ranking.measure import (
     as_test_targets,
     check_width,
     has_test,
+    is_missing,
     warn,
     warn_of_lone_classes,
 )
 from curvewise.ranking.mixture import COVARIANCES, candidates, cluster, fit_mixture, project
 from curvewise.ranking.moments import Matrix, mean_of, membership
 from curvewise.stats.correlation import spearman
-from curvewise.types.results import FloatArray
+from curvewise.types.results import FloatArray, as_unmasked
 
 TAKES = ("classes", "multilabel")
 # Share of test labels at the floor above which a warning is due.
@@ -102,14 +103,11 @@ def leep(
     >>> round(leep(source, ["cat", "dog", "cat", "dog"]), 4)
     -0.6931
     """
-    own = as_probabilities(source_probabilities, "source_probabilities")
-    targets = as_targets(labels, len(own), allowed=TAKES, measure="leep")
-    if not has_test(test_probabilities, test_labels, "test_probabilities"):
-        return mean_log(predict_labels(own, targets, own, targets), targets, None)
-    test = as_probabilities(test_probabilities, "test_probabilities")
-    check_width(own, test, "test_probabilities")
-    test_targets = as_test_targets(test_labels, len(test), targets, "leep")
-    return mean_log(predict_labels(own, targets, test, test_targets), targets, test_targets)
+    own, test = as_probabilities(source_probabilities, "source_probabilities"), None
+    if has_test(test_probabilities, test_labels, "test_probabilities"):
+        test = as_probabilities(test_probabilities, "test_probabilities")
+        check_width(own, test, "test_probabilities")
+    return _score_predictions(own, labels, test, test_labels, "leep")
 
 
 def nce(
@@ -150,27 +148,33 @@ def nce(
     >>> round(nce([0, 0, 0, 1], ["cat", "cat", "dog", "dog"]), 4)
     -0.4774
     """
-    own = _source_classes(source_probabilities, "source_probabilities")
-    targets = as_targets(labels, len(own), allowed=TAKES, measure="nce")
-    test_targets, every = targets, own
+    own = every = _source_classes(source_probabilities, "source_probabilities")
     tested = has_test(test_probabilities, test_labels, "test_probabilities")
     if tested:
-        test = _source_classes(test_probabilities, "test_probabilities")
+        every = np.concatenate([own, _source_classes(test_probabilities, "test_probabilities")])
         given, asking = np.asarray(source_probabilities), np.asarray(test_probabilities)
         if given.ndim == asking.ndim == 2:
             check_width(given, asking, "test_probabilities")
-        test_targets = as_test_targets(test_labels, len(test), targets, "nce")
-        every = np.concatenate([own, test])
+    # One source class for each example is a row of probabilities that are 0 and 1.
     names, codes = np.unique(every, return_inverse=True)
-    sums = np.zeros((len(targets.classes), len(names)))
-    np.add.at(sums, (targets.codes, codes[: len(own)][targets.rows]), 1.0)
-    found = conditional(sums)[test_targets.codes, codes[-test_targets.count :][test_targets.rows]]
-    return mean_log(found, targets, test_targets if tested else None)
+    marks = (codes[:, None] == np.arange(len(names))).astype(np.float64)
+    return _score_predictions(marks[: len(own)], labels, marks[len(own) :] if tested else None, test_labels, "nce")
+
+
+def _score_predictions(
+    own: NDArray[Any], labels: ArrayLike, test: NDArray[Any] | None, test_labels: ArrayLike | None, measure: str
+) -> float:
+    """Return the mean log probability of labels given source classes; in-sample without test examples."""
+    targets = as_targets(labels, len(own), allowed=TAKES, measure=measure)
+    if test is None:
+        return mean_log(predict_labels(own, targets, own, targets), targets, None)
+    test_targets = as_test_targets(test_labels, len(test), targets, measure)
+    return mean_log(predict_labels(own, targets, test, test_targets), targets, test_targets, depth=5)
 
 
 def as_probabilities(values: ArrayLike | None, argument: str) -> NDArray[np.floating[Any]]:
     """Return a matrix whose rows are probabilities; raise for anything else."""
-    found = as_matrix(np.asarray(values), argument)
+    found = as_matrix(values, argument)
     least, sums = float(found.min()), found.sum(axis=1, dtype=np.float64)
     worst = float(sums[abs(sums - 1).argmax()])
     if least < 0 or abs(worst - 1) > 0.01:
@@ -186,11 +190,11 @@ def as_probabilities(values: ArrayLike | None, argument: str) -> NDArray[np.floa
 
 def _source_classes(values: ArrayLike | None, argument: str) -> NDArray[Any]:
     """Return a source class for each example: the most probable, or the one given."""
-    found: NDArray[Any] = np.asarray(values)
+    found: NDArray[Any] = np.asarray(as_unmasked(values, argument))
     if found.ndim != 1:
         likely: NDArray[Any] = as_probabilities(found, argument).argmax(axis=1)
         return likely
-    if found.dtype.kind == "f" and not np.isfinite(found).all():
+    if found.dtype.kind in "fO" and any(map(is_missing, found.tolist())):
         raise InputError("has missing values: leave those examples out.", argument=argument)
     return found.astype(np.str_) if found.dtype.kind == "O" else found
 
@@ -299,7 +303,7 @@ def nleep(
     settings = NleepSettings(components, covariance, variant, steps)
     x, test = as_matrix(features, "features"), None
     if has_test(test_features, test_labels, "test_features"):
-        test = as_matrix(np.asarray(test_features), "test_features")
+        test = as_matrix(test_features, "test_features")
     reduced, test = reduce_features(x, test, energy)
     return nleep_reduced(reduced, labels, test, test_labels, settings, rng)
 
@@ -496,7 +500,7 @@ def knn(
     targets = as_targets(labels, len(x), measure="kNN")
     asking, truth, among = None, targets.codes, len(x) - 1
     if has_test(test_features, test_labels, "test_features"):
-        asking, among = as_matrix(np.asarray(test_features), "test_features"), len(x)
+        asking, among = as_matrix(test_features, "test_features"), len(x)
         check_width(x, asking, "test_features")
         truth = as_test_targets(test_labels, len(asking), targets, "kNN").codes
     if metric not in METRICS:

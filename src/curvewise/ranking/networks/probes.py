@@ -426,7 +426,7 @@ def read_labelled(
     train = Labelled(x, as_targets(labels, len(x), allowed=TARGETS, measure=measure))
     if not has_test(test_features, test_labels, "test_features"):
         return train, train
-    test_x = as_matrix(np.asarray(test_features), "test_features")
+    test_x = as_matrix(test_features, "test_features")
     check_width(x, test_x, "test_features")
     return train, Labelled(test_x, as_test_targets(test_labels, len(test_x), train.targets, measure, seen=False))
 
