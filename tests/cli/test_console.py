@@ -11,8 +11,8 @@ from curvewise.errors import CurvewiseWarning, Message, arg, either
 def test_numbers_of_a_wide_table_are_never_cut(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "50")
     columns = {"learner": ["a long name", "b"]}
-    columns |= {f"column {i}": [123456.789 + i, 2.0] for i in range(9)}
-    Page().table("wide", columns, 4)
+    columns |= {f"column {i}": [f"{123456.789 + i:,.4f}", "2.0000"] for i in range(9)}
+    Page().table("wide", columns)
     shown = capsys.readouterr().out
     assert "…" not in shown
     assert all(f"{123456.789 + i:,.4f}" in shown for i in range(9))

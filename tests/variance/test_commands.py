@@ -236,7 +236,7 @@ def test_examine(call, files, tmp_path):
         (("compare", "{a}", "{b}", "--unit", "loss"), 2, "for --scores"),
         (("compare", "{a}", "{b}", "--margin", "-1"), 2, "margin"),
         (("decompose", "{a}", "--level", "95"), 2, "level"),
-        (("decompose", "{a}", "--column", "run"), 2, "PART=COLUMN"),
+        (("decompose", "{a}", "--column", "run"), 2, "ROLE=COLUMN"),
         (("decompose", "{a}", "--axes", "examples,runs"), 1, "label"),
         (("decompose", "{a}", "--counts", "{b}"), 2, "--scores"),
         (("plan", "{a}", "{b}", "{c}"), 2, "one file or two"),

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import warnings
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
+from itertools import takewhile
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 
 from curvewise import __version__
 from curvewise.cli.console import (
@@ -21,16 +24,70 @@ from curvewise.cli.console import (
     TERMINATED,
     USAGE,
     UsageError,
-    check_folder,
+    check_file,
     console,
     fail,
     hear_warnings,
     note,
     text_of,
-    usage_panel,
     use_options,
 )
 from curvewise.errors import CurvewiseError, Terminated, os_reason
+
+
+def usage_panel(error: CycloptsError) -> Any:
+    """Show words that were not understood; for one value too many, how to pass it; for an option, one that is near."""
+    from cyclopts import CycloptsPanel
+    from cyclopts.exceptions import UnknownOptionError
+
+    if isinstance(error, UnknownOptionError) and (option := error.token.keyword or error.token.value).startswith("--"):
+        names = [name for argument in error.argument_collection if argument.parse for name in argument.names]
+        return CycloptsPanel(f"Unknown option: {option}.{_near_option(option, names)}")
+    again = _repeated(error) if isinstance(error, UnusedCliTokensError) else ""
+    return CycloptsPanel(f"One value for each option: write {again}." if again else error)
+
+
+SYNONYMS = {
+    "learner": ("model", "models", "method", "network", "algorithm", "name"),
+    "plot": ("out", "output", "save", "figure", "picture", "image", "png", "savefig"),
+    "table": ("format", "latex", "markdown", "md"),
+    "level": ("alpha", "confidence", "ci", "coverage"),
+    "reach": ("target", "goal"),
+    "at": ("n", "size"),
+    "where": ("filter", "query"),
+}
+"""Options, and what other programs call them."""
+
+
+def _near_option(option: str, names: Sequence[str]) -> str:
+    """Suggest an option of the same meaning, else one that is spelled much alike; nothing where none is.
+
+    >>> _near_option("--model", ["--learner", "--wide"]), _near_option("--lerner", ["--learner"])
+    (' Did you mean --learner?', ' Did you mean --learner?')
+    >>> _near_option("--colour", ["--column", "--wide"])
+    ''
+    """
+    plain = {name.removeprefix("--"): name for name in names if name.startswith("--")}
+    word = option.removeprefix("--").partition("=")[0]
+    same = [meant for meant, words in SYNONYMS.items() if word in words and meant in plain]
+    # At 0.6, the default of difflib, --model is like --wide.
+    close = same or get_close_matches(word, plain, n=1, cutoff=0.75)
+    return f" Did you mean {plain[close[0]]}?" if close else ""
+
+
+def _repeated(error: UnusedCliTokensError) -> str:
+    """Write the option before surplus values once for each of them; nothing if it may not be repeated."""
+    words, lost = error.root_input_tokens or [], error.unused_tokens or []
+    place = words.index(lost[0]) if lost and lost[0] in words else 0
+    before = words[max(place - 2, 0) : place]
+    if before and before[-1].startswith("--"):  # --option=value is one word
+        before = before[-1].split("=", 1)
+    known = error.app.assemble_argument_collection() if error.app and len(before) == 2 else ()
+    if not any(before[0] in argument.names and argument.token_count()[1] for argument in known):
+        return ""
+    values = [before[1], *takewhile(lambda word: word in lost, words[place:])]
+    return " ".join(f"{before[0]} {shlex.quote(value)}" for value in values)
+
 
 app = App(
     name="curvewise",
@@ -130,7 +187,7 @@ def install_completion(
     elif output in (Path("-"), Path(STDIN)):
         sys.stdout.write(app.generate_completion(shell=shell))
     else:
-        check_folder("--output", output)
+        check_file("--output", output)
         output.write_text(app.generate_completion(shell=shell), encoding="utf-8")
         note(f"completion for {shell} written to {output}; no startup file was changed.")
     return DONE

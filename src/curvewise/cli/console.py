@@ -7,20 +7,40 @@ import os
 import re
 import shlex
 import sys
+import tempfile
 import tomllib
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from importlib.util import find_spec
-from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    TypeAlias,
+    TypeVar,
+    dataclass_transform,
+    get_type_hints,
+)
 
-from cyclopts import CycloptsError, Group, Parameter, Token, UnusedCliTokensError
+from cyclopts import Group, Parameter, Token
 from cyclopts.validators import Number
 
-from curvewise.errors import UNSET, CurvewiseError, CurvewiseWarning, InputError, Message, MissingDependencyError
+from curvewise.errors import (
+    UNSET,
+    CurvewiseError,
+    CurvewiseWarning,
+    InputError,
+    Message,
+    MissingDependencyError,
+    list_names,
+)
 from curvewise.text import format_interval, one_line
 
 if TYPE_CHECKING:
@@ -29,7 +49,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from curvewise.types.results import Result, Unit
+    from curvewise.study.data.dataset import Dataset
+    from curvewise.types.results import Result
 
 
 Columns: TypeAlias = "Mapping[str, Sequence[Any] | NDArray[Any]]"
@@ -40,9 +61,6 @@ INTERRUPTED, TERMINATED = 130, 143
 
 MOST_WARNINGS = 3
 """Warnings that are shown without --verbose; the rest is counted."""
-
-FEWER = {"γ": 2}
-"""Columns that are in no unit, and their decimals in the terminal."""
 
 WIDEST = 40
 """Letters of a column of texts in the terminal: names of models have more than 30."""
@@ -58,10 +76,19 @@ class UsageError(CurvewiseError):
     """The command was called in a way that cannot work: exit status 2."""
 
 
-def check_folder(option: str, path: Path) -> None:
-    """Refuse a file to write, before any work is done, if its folder does not exist."""
+def check_file(option: str, path: Path | None, endings: Sequence[str] = ()) -> None:
+    """Refuse a file that cannot be written, before any work is done: of another kind, or in a folder that is not there.
+
+    Without ``endings`` a file of any name will do.
+    """
+    if path is None:
+        return
+    if endings and path.suffix.lower() not in endings:
+        raise UsageError(f"{option} {path} must end in {', '.join(endings)}.")
     if not path.parent.is_dir():
         raise UsageError(f"{option} {path}: there is no folder {path.parent}. Make it first.")
+    if path.is_dir():
+        raise UsageError(f"{option} {path} is a folder: name a file.")
 
 
 def note(message: str) -> None:
@@ -82,17 +109,22 @@ def warn(message: str) -> None:
 def note_reading(notes: Sequence[str], file: str = "") -> None:
     """Note on stderr how a file was understood; a column that has the usual name only with --verbose."""
     parts = [part for n in notes if n for part in in_options(n).split("; ")]
-    said = [part for part in parts if _VERBOSE or not _USUAL.fullmatch(part)]
-    if said:
-        note((f"{file}: " if file else "") + "; ".join(said))
+    unusual = [part for part in parts if _VERBOSE or not _USUAL.fullmatch(part)]
+    if unusual:
+        note((f"{file}: " if file else "") + "; ".join(unusual))
 
 
-def warn_each(messages: Sequence[str]) -> None:
-    """Print the first few warnings, those of several names that differ in numbers at most as one; --verbose prints all.
+def note_table(table: Any, file: str = "") -> None:
+    """Note on stderr what a file holds, by the repr of the table that was read, and how it was understood."""
+    note_reading([repr(table).partition("(")[2].removesuffix(")"), *table.notes], file)
+
+
+def warn_each(messages: Sequence[str], *, every: bool = False) -> None:
+    """Print the first few warnings, those of several names that differ in numbers at most as one; or every one.
 
     The names follow the first warning, those with the same text apart from those with other numbers.
     """
-    if _VERBOSE:
+    if _VERBOSE or every:
         for message in messages:
             warn(message)
         return
@@ -104,8 +136,8 @@ def warn_each(messages: Sequence[str]) -> None:
     for first, *others in list(alike.values())[:MOST_WARNINGS]:
         text = in_options(first).partition(": ")[2]
         parts = [in_options(other).partition(": ") for other in others]
-        same = [name for name, _, said in parts if said == text]
-        unlike = [name for name, _, said in parts if said != text]
+        same = [name for name, _, other in parts if other == text]
+        unlike = [name for name, _, other in parts if other != text]
         more = f" (The same holds for {_first_names(same)}.)" if same else ""
         more += f" (The same with other numbers for {_first_names(unlike)}: see --verbose.)" if unlike else ""
         warn(Message(getattr(first, "marked", first) + more) if more else first)
@@ -235,12 +267,18 @@ class Page:
         What ``--json`` prints.
     verbose : bool
         Print details that are worth having now and then.
+    plot : path or None
+        File for the picture of the result.
+    all_warnings : bool
+        Print every warning.
     """
 
     as_json: bool = False
     markup: str | None = None
     document: dict[str, Any] = field(default_factory=dict)
     verbose: bool = False
+    plot: Path | None = None
+    all_warnings: bool = False
     _started: bool = False
 
     def say(self, text: str, style: str = "", *, close: bool = False) -> None:
@@ -254,8 +292,8 @@ class Page:
             self._space(to)
         to.print(Text(one_line(text), style=style), soft_wrap=not to.is_terminal)
 
-    def table(self, title: str, columns: Columns, digits: int | None) -> None:
-        """Print columns of text, numbers and intervals; ``digits`` as in :func:`digits_of`."""
+    def table(self, title: str, columns: Columns) -> None:
+        """Print columns of text, numbers and intervals."""
         if self.as_json:
             return
         if self.markup is None:
@@ -263,7 +301,7 @@ class Page:
 
             to = console()
             self._space(to)
-            table = rich_table(columns, digits)
+            table = rich_table(columns)
             to.print(Text(one_line(title), style="bold"))
             # Numbers are never cut: a table too wide for the terminal runs over its edge.
             to.width = max(to.width, width_of(table)[0])  # print(width=) takes no more than this
@@ -271,17 +309,66 @@ class Page:
             return
         from curvewise.text import format_table
 
-        text = format_table(columns, self.markup, digits, note=title)
+        text = format_table(columns, self.markup, note=title)
         self._space(console())
         sys.stdout.write(text + "\n")
 
-    def result(self, result: Result, title: str, columns: Columns | None = None) -> None:
+    def result(self, result: Result, title: str) -> None:
         """Print the table of a result; in a markup it is the one of ``result.table``, as Python gives it."""
         if self.markup is None or self.as_json:
-            table_in_parts(self, title, result.readable() if columns is None else columns)
+            table_in_parts(self, title, result.readable())
             return
         self._space(console())
         sys.stdout.write(in_options(result.table(self.markup)) + "\n")
+
+    def answer(
+        self,
+        result: Result,
+        title: str,
+        *,
+        columns: Columns | None = None,
+        further: Mapping[str, Columns] | None = None,
+        document: Mapping[str, Any] | None = None,
+        text: str = "",
+        style: str = "",
+        warnings: Sequence[str] = (),
+        known: Sequence[str] = (),
+        draw: Callable[[], Any] | None = None,
+        status: int = DONE,
+    ) -> int:
+        """Print the tables, the sentences and the warnings of a result, draw it, and return the exit status.
+
+        Parameters
+        ----------
+        result, title
+            The result, and the title of its table.
+        columns
+            The table, if not the readable one of the result.
+        further
+            More tables by their titles.
+        document
+            What ``--json`` prints beside the result.
+        text, style
+            Sentences, if not those of the result, and their style.
+        warnings, known
+            Warnings before those of the result, and those that were printed already.
+        draw
+            Draws the picture, if not ``result.plot``.
+        status
+            The exit status.
+        """
+        self.document |= {**result.to_dict(), **(document or {})}
+        if columns is None:
+            self.result(result, title)
+        else:
+            table_in_parts(self, title, columns)
+        for name, table in (further or {}).items():
+            table_in_parts(self, name, table)
+        self.say(in_options(text or result.sentences()), style=style)
+        texts = [text for text in dict.fromkeys([*warnings, *result.all_warnings]) if text not in known]
+        warn_each(texts, every=self.all_warnings)
+        save_plot(self.plot, draw or result.plot)
+        return self.close(status)
 
     def code(self, lines: str) -> None:
         """Print lines to copy, indented, as they are."""
@@ -312,7 +399,7 @@ def _in_options_all(value: Any) -> Any:
     return in_options(value) if isinstance(value, Message) else value
 
 
-def rich_table(columns: Columns, digits: int | None) -> Table:
+def rich_table(columns: Columns) -> Table:
     """Make a table for the terminal."""
     from rich import box
     from rich.table import Table
@@ -326,11 +413,11 @@ def rich_table(columns: Columns, digits: int | None) -> Table:
             table.add_column(Text(one_line(name)), overflow="fold", max_width=WIDEST)
         else:
             # As wide as its numbers, which are never cut; a head may take several lines.
-            lines = [line for v in values for line in _cell(v, FEWER.get(name, digits)).plain.splitlines()]
+            lines = [line for v in values for line in _cell(v).plain.splitlines()]
             least = max((Text(part).cell_len for part in [*lines, *one_line(name).split()]), default=1)
             table.add_column(Text(one_line(name)), justify="right", min_width=least)
     for row in zip(*columns.values(), strict=True):
-        table.add_row(*(_cell(v, FEWER.get(k, digits)) for k, v in zip(columns, row, strict=True)))
+        table.add_row(*map(_cell, row))
     return table
 
 
@@ -341,7 +428,7 @@ def width_of(table: Table) -> tuple[int, int]:
     return found.minimum, found.maximum
 
 
-def _cell(value: Any, digits: int | None) -> Text:
+def _cell(value: Any) -> Text:
     from rich.text import Text
 
     from curvewise.text import Cell
@@ -351,11 +438,11 @@ def _cell(value: Any, digits: int | None) -> Text:
         style = "bold" if value.bold else "underline" if value.underlined else ""
         return Text.assemble((one_line(value.text), style), (one_line(value.after + value.signs), "dim"))
     if not isinstance(value, Interval):
-        return Text(_write(value, digits))
+        return Text(_write(value))
     return Text(format_interval(value))
 
 
-def _write(value: Any, digits: int | None) -> str:
+def _write(value: Any) -> str:
     from curvewise.text import format_number
 
     if value is None or value != value:
@@ -366,9 +453,7 @@ def _write(value: Any, digits: int | None) -> str:
         from decimal import Decimal
 
         return f"{value:,}" if abs(value) < 10**18 else f"{Decimal(value):.3e}"
-    if digits is None or abs(value) == float("inf"):
-        return format_number(float(value))
-    return f"{value:,.{digits}f}"
+    return format_number(float(value))
 
 
 def shown_as(value: float, form: str) -> str:
@@ -384,11 +469,6 @@ def shown_as(value: float, form: str) -> str:
     return format(value, form)
 
 
-def digits_of(unit: Unit) -> int | None:
-    """Return the decimals for values of a unit; None for four significant digits."""
-    return {"percent": 2, "fraction": 4}.get(unit.name)
-
-
 # Tables with more columns than a terminal has room for.
 
 
@@ -398,10 +478,10 @@ def table_in_parts(page: Page, title: str, columns: Columns) -> None:
     The first column names the rows and begins every part.
     """
     if page.as_json or page.markup is not None:
-        page.table(title, columns, None)
+        page.table(title, columns)
         return
     for i, part in enumerate(parts_of(columns, console().width)):
-        page.table(title if i == 0 else f"{title}, continued", part, None)
+        page.table(title if i == 0 else f"{title}, continued", part)
 
 
 def parts_of(columns: Columns, width: int) -> list[dict[str, Any]]:
@@ -415,7 +495,7 @@ def parts_of(columns: Columns, width: int) -> list[dict[str, Any]]:
     parts: list[dict[str, Any]] = [{key: names}]
     for name, values in rest:
         longer = {**parts[-1], name: values}
-        if len(parts[-1]) > 1 and width_of(rich_table(longer, None))[1] > width:
+        if len(parts[-1]) > 1 and width_of(rich_table(longer))[1] > width:
             longer = {key: names, name: values}
             parts.append(longer)
         parts[-1] = longer
@@ -430,7 +510,26 @@ SHOWING = Group("What to show", sort_key=4)
 DATA = Group("The examples", sort_key=2)
 NETWORK = Group("The network", sort_key=3)
 
-Form = Literal["power", "sqrt", "power2", "sqrt2", "auto", "constrained", "last"]
+_Options = TypeVar("_Options", bound=type)
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+def options(group: Group | None = None) -> Callable[[_Options], _Options]:
+    """Make a class a group of options: a frozen dataclass with a field for each of them."""
+
+    def make(cls: _Options) -> _Options:
+        shared = {name for base in cls.__mro__[1:] for name in getattr(base, "__dataclass_fields__", ())}
+        made: Any = dataclass(frozen=True, kw_only=True)(cls)
+        # cyclopts lists fields in this order: the options of a command before those that it shares with others.
+        fields = sorted(made.__dataclass_fields__.items(), key=lambda item: item[0] in shared)
+        made.__dataclass_fields__ = dict(fields)
+        # cyclopts evaluates the annotations in the module of the class, which need not know the types it inherits.
+        hints = get_type_hints(made, include_extras=True)
+        made.__init__.__annotations__ = {name: hints[name] for name, _ in fields}
+        as_options: Callable[[_Options], _Options] = Parameter(name="*", group=group) if group else Parameter(name="*")
+        return as_options(made)
+
+    return make
 
 
 def expand_patterns(_: Any, tokens: Sequence[Token]) -> list[str]:
@@ -440,18 +539,14 @@ def expand_patterns(_: Any, tokens: Sequence[Token]) -> list[str]:
     """
     from curvewise.reading.table import expand_files
 
-    found: list[str] = []
+    files: list[str] = []
     for token in tokens:
         plain = token.value == STDIN or not any(sign in token.value for sign in "*?[")
         try:
-            found += [token.value] if plain or split_name(token.value)[0] else map(str, expand_files(token.value))
+            files += [token.value] if plain or split_name(token.value)[0] else map(str, expand_files(token.value))
         except InputError:
             raise ValueError(f"{token.value} matches no file.") from None
-    return found
-
-
-Files = Annotated[list[str], Parameter(name="FILE...", negative="", converter=expand_patterns)]
-PLOT_ENDINGS = (".png", ".svg", ".pdf")
+    return files
 
 
 def _split(kind: Callable[[str], Any]) -> Parameter:
@@ -463,13 +558,170 @@ def _split(kind: Callable[[str], Any]) -> Parameter:
     return Parameter(converter=values, n_tokens=1, negative="", show_default=False)
 
 
+def _count(text: str) -> int:
+    if not (text.isdecimal() and int(text) > 0):
+        raise ValueError(f"{text!r} must be a whole number from 1 on, or several with commas: 1,2,4.")
+    return int(text)
+
+
+File = Annotated[str, Parameter(name="FILE")]
+Files = Annotated[list[str], Parameter(name="FILE...", negative="", converter=expand_patterns)]
+OptionalFiles = Annotated[Files, Parameter(show_default=False)]
 Numbers = Annotated[list[float], _split(float)]
+Counts = Annotated[list[int], _split(_count)]
 Words = Annotated[list[str], _split(str)]
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 Texts = Annotated[list[str], Parameter(negative="", show_default=False)]
 """An option that may be repeated."""
 
 Size = Annotated[float | None, Parameter(validator=Number(gt=0))]
+Level = Annotated[float, Parameter(validator=Number(gt=0, lt=1))]
+"""A coverage, a power, or another share between 0 and 1."""
+AtLeast0 = Annotated[int, Parameter(validator=Number(gte=0))]
+AtLeast1 = Annotated[int, Parameter(validator=Number(gte=1))]
+Higher = Annotated[bool | None, Parameter(name=("--higher-is-better", "--accuracy"), negative="--lower-is-better")]
+Unit4 = Literal["fraction", "percent", "loss", "score"]
+Form = Literal["power", "sqrt", "power2", "sqrt2", "auto", "constrained", "last"]
+
+PLOT_ENDINGS = (".png", ".svg", ".pdf")
+
+
+@options(READING)
+class TableReading:
+    """Options for reading a table.
+
+    Parameters
+    ----------
+    column
+        Which column has a role, as ROLE=COLUMN; ROLE= leaves a role out. May be repeated.
+    where
+        Only rows with this, as COLUMN=VALUE; may be repeated, for several values of a column, too.
+    allow_large
+        Read a compressed file whatever it unpacks to.
+    """
+
+    column: Texts = field(default_factory=list)
+    where: Texts = field(default_factory=list)
+    allow_large: Flag = False
+    own_options: ClassVar[Sequence[str]] = ()
+    """Roles with an option of their own, such as ``--n-column``."""
+    example: ClassVar[str] = "fold=split"
+
+    @property
+    def columns(self) -> dict[str, Any] | None:
+        """Map each role to its column or columns, None for a role that is left out; None where no role is named."""
+        named: dict[str, list[str]] = {}
+        for role in self.own_options:
+            value = getattr(self, f"{role}_column")
+            if value is not None and value != []:
+                named[role] = [name for name in ([value] if isinstance(value, str) else value) if name]
+        for role, name in read_columns(self.column, self.example):
+            named.setdefault(role, []).extend([name] if name else [])
+        return {role: names[0] if len(names) == 1 else (names or None) for role, names in named.items()} or None
+
+
+def read_columns(pairs: Sequence[str], example: str) -> list[tuple[str, str]]:
+    """Split the values of --column, ROLE=COLUMN.
+
+    >>> read_columns(["question=prompt no", "task="], "question=prompt_no")
+    [('question', 'prompt no'), ('task', '')]
+    """
+    return list(_pairs(pairs, f"--column {{}} must read ROLE=COLUMN, such as {example}."))
+
+
+@contextmanager
+def readable_file(file: str) -> Iterator[str]:
+    """Give a file that can be read more than once, which stdin cannot, with the ending that fits its content."""
+    if file != STDIN:
+        yield file
+        return
+    data = sys.stdin.buffer.read()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"stdin{ending_of(data)}"
+        path.write_bytes(data)
+        yield str(path)
+
+
+def ending_of(data: bytes) -> str:
+    r"""Return the file ending that fits a content.
+
+    >>> ending_of(b"method,n"), ending_of(b"[{}]"), ending_of(b'{"n": 1}\n{"n": 2}\n')
+    ('.csv', '.json', '.jsonl')
+    """
+    if data.startswith(b"PAR1"):
+        return ".parquet"
+    if data.startswith(b"\x1f\x8b"):
+        return ".csv.gz"
+    text = data.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if not text.startswith((b"[", b"{")):
+        return ".csv"
+    first, _, rest = text.partition(b"\n")
+    each = first.rstrip().endswith(b"}") and rest.lstrip().startswith(b"{")
+    return ".jsonl" if each else ".json"
+
+
+@options(DATA)
+class DatasetReading:
+    """Options for reading examples.
+
+    Parameters
+    ----------
+    data
+        Examples with their classes: an .npz file, a table, a folder of IDX files, of CIFAR's
+        binary files or of images with a subfolder for each class; or a name, such as digits,
+        fashion-mnist or cifar10.
+    part
+        Training or test examples.
+    data_option
+        How to read them, as KEY=VALUE, such as size=32 for a folder of images, or x=images for an
+        .npz file; may be repeated.
+    """
+
+    data: str | None = None
+    part: Literal["train", "test"] = "train"
+    data_option: Texts = field(default_factory=list)
+
+    def read(self, load_dataset: Callable[[Any], Dataset]) -> tuple[Dataset, Any, Any]:
+        """Return the data, and the examples and labels of the part; note how the data were understood."""
+        assert self.data is not None
+        source: str | dict[str, Any] = self.data
+        if self.data_option:
+            key = "hf" if self.data.startswith("hf:") else "path" if Path(self.data).exists() else "name"
+            source = {key: self.data.removeprefix("hf:"), **read_options(self.data_option)}
+        dataset = load_dataset(source)
+        for text in dataset.notes:
+            note(text)
+        test = self.part == "test"
+        x, y = (dataset.test_x, dataset.test_y) if test else (dataset.x, dataset.y)
+        if x is None or y is None:
+            raise UsageError(f"--part test: {dataset.name} has training examples only.")
+        return dataset, x, y
+
+
+@options(NETWORK)
+class NetworkOptions:
+    """Options for loading and running networks.
+
+    Parameters
+    ----------
+    factory
+        What makes the network for a file of weights: module:function, called with shape, classes
+        and options (installed, or a file in the current folder), or a name such as cnn
+        or resnet18.
+    factory_option
+        An option of the factory, as KEY=VALUE; may be repeated.
+    device
+        Where to run it, such as cpu, cuda or cuda:1. By default a GPU if there is one.
+    batch
+        Examples at a time; by default what is quick.
+    """
+
+    factory: str | None = None
+    factory_option: Annotated[Texts, Parameter(name=("--factory-option", "--factory-options"))] = field(
+        default_factory=list
+    )
+    device: str | None = None
+    batch: AtLeast1 | None = None
 
 
 def read_where(pairs: Sequence[str]) -> dict[str, Any] | None:
@@ -497,62 +749,7 @@ def _pairs(texts: Sequence[str], problem: str) -> Iterator[tuple[str, str]]:
         yield name.strip(), value
 
 
-def usage_panel(error: CycloptsError) -> Any:
-    """Show words that were not understood; for one value too many, how to pass it; for an option, one that is near."""
-    from cyclopts import CycloptsPanel
-    from cyclopts.exceptions import UnknownOptionError
-
-    if isinstance(error, UnknownOptionError) and (option := error.token.keyword or error.token.value).startswith("--"):
-        names = [name for argument in error.argument_collection if argument.parse for name in argument.names]
-        return CycloptsPanel(f"Unknown option: {option}.{_near_option(option, names)}")
-    again = _repeated(error) if isinstance(error, UnusedCliTokensError) else ""
-    return CycloptsPanel(f"One value for each option: write {again}." if again else error)
-
-
-SYNONYMS = {
-    "learner": ("model", "models", "method", "network", "algorithm", "name"),
-    "plot": ("out", "output", "save", "figure", "picture", "image", "png", "savefig"),
-    "table": ("format", "latex", "markdown", "md"),
-    "level": ("alpha", "confidence", "ci", "coverage"),
-    "reach": ("target", "goal"),
-    "at": ("n", "size"),
-    "where": ("filter", "query"),
-}
-"""Options, and what other programs call them."""
-
-
-def _near_option(option: str, names: Sequence[str]) -> str:
-    """Suggest an option of the same meaning, else one that is spelled much alike; nothing where none is.
-
-    >>> _near_option("--model", ["--learner", "--wide"]), _near_option("--lerner", ["--learner"])
-    (' Did you mean --learner?', ' Did you mean --learner?')
-    >>> _near_option("--colour", ["--column", "--wide"])
-    ''
-    """
-    plain = {name.removeprefix("--"): name for name in names if name.startswith("--")}
-    word = option.removeprefix("--").partition("=")[0]
-    same = [meant for meant, words in SYNONYMS.items() if word in words and meant in plain]
-    # At 0.6, the default of difflib, --model is like --wide.
-    close = same or get_close_matches(word, plain, n=1, cutoff=0.75)
-    return f" Did you mean {plain[close[0]]}?" if close else ""
-
-
-def _repeated(error: UnusedCliTokensError) -> str:
-    """Write the option before surplus values once for each of them; nothing if it may not be repeated."""
-    words, lost = error.root_input_tokens or [], error.unused_tokens or []
-    place = words.index(lost[0]) if lost and lost[0] in words else 0
-    before = words[max(place - 2, 0) : place]
-    if before and before[-1].startswith("--"):  # --option=value is one word
-        before = before[-1].split("=", 1)
-    known = error.app.assemble_argument_collection() if error.app and len(before) == 2 else ()
-    if not any(before[0] in argument.names and argument.token_count()[1] for argument in known):
-        return ""
-    values = [before[1], *takewhile(lambda word: word in lost, words[place:])]
-    return " ".join(f"{before[0]} {shlex.quote(value)}" for value in values)
-
-
-@Parameter(name="*", group=SHOWING)
-@dataclass
+@options(SHOWING)
 class Showing:
     """Form of the output.
 
@@ -577,10 +774,9 @@ class Showing:
         return Page(as_json=self.json, markup=self.table, verbose=self.verbose)
 
 
-@Parameter(name="*", group=SHOWING)
-@dataclass
-class Drawing:
-    """Picture of the result.
+@options(SHOWING)
+class Drawing(Showing):
+    """Form of the output, with a picture.
 
     Parameters
     ----------
@@ -592,10 +788,31 @@ class Drawing:
 
     def __post_init__(self) -> None:
         """Refuse a file that cannot be drawn before anything is fitted."""
-        check_picture("--plot", self.plot)
+        check_file("--plot", self.plot, PLOT_ENDINGS)
+
+    def page(self) -> Page:
+        """Start the output."""
+        page = super().page()
+        page.plot = self.plot
+        return page
 
 
-Level = Annotated[float, Parameter(validator=Number(gt=0, lt=1))]
+VERDICTS = {"a better": "better", "b better": "worse", "not significant": "undecided"}
+"""Verdicts of comparisons, and the conditions of --fail-if that they meet; others go by their own name."""
+
+
+def gate_status(fail_if: Sequence[str], conditions: Sequence[str], place: str = "") -> int:
+    """Return the exit status: whether a condition of --fail-if is among those that hold, which is then warned of."""
+    met = [gate for gate in fail_if if gate in conditions]
+    if met:
+        warn(f"--fail-if {met[0]} holds{place}: exit status {GATE}.")
+    return GATE if met else DONE
+
+
+def conditions_of(comparison: Any) -> list[str]:
+    """Return the conditions of --fail-if that hold for a comparison with a margin."""
+    signs = {"worse": comparison.worse, "better": comparison.better, "maybe-worse": comparison.maybe_worse}
+    return [comparison.verdict, *(name for name, holds in signs.items() if holds)]
 
 
 def read_options(pairs: Sequence[str]) -> dict[str, Any]:
@@ -611,15 +828,6 @@ def read_options(pairs: Sequence[str]) -> dict[str, Any]:
         except tomllib.TOMLDecodeError:
             found[key] = value
     return found
-
-
-def check_picture(option: str, path: Path | None) -> None:
-    """Refuse a picture that cannot be written."""
-    if path is None:
-        return
-    if path.suffix.lower() not in PLOT_ENDINGS:
-        raise UsageError(f"{option} {path} must end in {', '.join(PLOT_ENDINGS)}.")
-    check_folder(option, path)
 
 
 def need_torch() -> None:
@@ -665,19 +873,59 @@ def split_name(word: str) -> tuple[str, str]:
     return (name.strip(), file) if named else ("", word)
 
 
-def choose(option: str, wanted: str | None, names: Sequence[str]) -> str:
-    """Find the learner that an option names; with only one learner none need be named."""
+MOST_CHOICES = 12
+"""Names that a message lists where one has to be chosen."""
+
+
+def choose(option: str, wanted: str | None, names: Sequence[str], noun: str = "learner") -> str:
+    """Find the name that an option gives, itself or by a pattern; where there is only one name, none need be given."""
     if wanted is None and len(names) == 1:
         return names[0]
     if wanted in names:
         return str(wanted)
-    there = ", ".join(map(repr, names[:20])) + (" …" if len(names) > 20 else "")
+    choices = list_names(names, MOST_CHOICES)
     if wanted is None:
-        raise UsageError(f"Which learner? Name it with {option}. There are {there}.")
+        raise UsageError(f"Which {noun}? Name it with {option}. There are {choices}.")
+    matches = [name for name in names if fnmatchcase(name, wanted)]
+    if len(matches) > 1:
+        raise UsageError(f"{option} {wanted} stands for {len(matches)} {noun}s: {list_names(matches, MOST_CHOICES)}.")
+    if matches:
+        return matches[0]
     lower = {name.lower(): name for name in names}
-    close = get_close_matches(wanted.lower(), lower, n=1, cutoff=0.5)
-    hint = f" Did you mean {lower[close[0]]!r}?" if close else ""
-    raise UsageError(f"{option} {wanted!r} is not among the learners.{hint} There are {there}.")
+    near = [name for name in names if wanted and wanted.lower() in name.lower()]
+    near += [lower[key] for key in get_close_matches(wanted.lower(), lower, n=1, cutoff=0.5)]
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise UsageError(f"{option} {wanted!r} is not among the {noun}s.{hint} There are {choices}.")
+
+
+def choose_pair(a: str | None, b: str | None, names: Sequence[str], noun: str = "learner") -> tuple[str, str]:
+    """Find the two names that --a and --b give; of two names, the one that is not given is the other."""
+    one, two = (None if name is None else choose(f"--{side}", name, names, noun) for side, name in (("a", a), ("b", b)))
+    if len(names) == 2 and one != two:
+        one = one or next(name for name in names if name != two)
+        two = two or next(name for name in names if name != one)
+    elif len(names) == 2 and one is None:
+        one, two = names
+    if one is None or two is None:
+        choices = list_names(names, MOST_CHOICES)
+        if len(names) == 1:
+            raise UsageError(f"There is one {noun}, {choices}: a comparison needs two {noun}s.")
+        raise UsageError(f"There are {len(names)} {noun}s: name two with --a and --b, of {choices}.")
+    if one == two:
+        raise UsageError(f"Both are {one!r}: a comparison needs two {noun}s.")
+    return one, two
+
+
+def write_csv(path: Path, rows: Iterator[Sequence[Any]] | Sequence[Sequence[Any]], what: str) -> None:
+    """Write rows, the head first, with an empty cell for NaN; note what was written."""
+    import csv
+
+    from curvewise.text import csv_cell
+
+    with open(path, "w", encoding="utf-8", newline="") as stream:
+        for row in rows:
+            csv.writer(stream, lineterminator="\n").writerow(["" if v != v else csv_cell(v) for v in row])
+    note(f"{what} written to {path}")
 
 
 def save_plot(path: Path | None, draw: Callable[[], Any], *, quiet: bool = False) -> None:

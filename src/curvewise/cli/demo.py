@@ -179,7 +179,7 @@ def _say_plan(page: Page, text: str, out: Path) -> int:
         f"subsets with {design.seeds} seeds each, then a few that start from pretrained weights, and write the "
         f"studies, their runs, tables and a report into {out}. Dry run: nothing was trained."
     )
-    page.table("Networks to train", {"training size": sizes, "subsets": folds, "networks": runs}, None)
+    page.table("Networks to train", {"training size": sizes, "subsets": folds, "networks": runs})
     return page.close()
 
 

@@ -3,37 +3,42 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from difflib import get_close_matches
+from collections.abc import Sequence
+from dataclasses import field
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Group, Parameter
 from cyclopts.validators import Number
 
 from curvewise.cli.console import (
-    GATE,
+    MOST_CHOICES,
     READING,
     STDIN,
+    Counts,
     Drawing,
     Files,
     Flag,
     Level,
     Numbers,
+    OptionalFiles,
     Page,
     Showing,
+    Size,
     Texts,
     UsageError,
     Words,
-    expand_patterns,
+    choose_pair,
+    conditions_of,
+    gate_status,
     in_options,
     note_reading,
-    save_plot,
+    note_table,
+    options,
+    read_columns,
     split_name,
     table_in_parts,
-    usage_panel,
     use_options,
-    warn,
     warn_each,
 )
 from curvewise.errors import InputError, list_names, prefix, quietly
@@ -51,7 +56,6 @@ evals = App(
     "FILE is an evaluation log, a folder of logs, or a table: .eval or .json of Inspect, `samples_*.jsonl` of "
     "lm-eval, `details_*.parquet` of lighteval, runs of HELM, Every Eval Ever records, or CSV, JSON lines or "
     "Parquet with a row for each model, question and sample. NAME=FILE names the model of a file or folder.",
-    error_formatter=usage_panel,
 )
 
 OPTIONS = {"models": "model", "paths": ""}
@@ -62,20 +66,13 @@ ANSWERING = OPTIONS | {"metric": "", "pilot": ""}
 
 SCORING = Group("How to score", sort_key=3)
 PASS = re.compile(r"pass([@^])(\d+)")
-MOST_NAMES = 8
-"""Models that a message lists."""
 MOST_PAIRS = 30
 """Pairs, or questions, that a table in the terminal has without --verbose."""
 
 Gate = Literal["worse", "better", "equivalent", "undecided", "maybe-worse"]
-OptionalFiles = Annotated[
-    list[str], Parameter(name="FILE...", negative="", show_default=False, converter=expand_patterns)
-]
-Positive = Annotated[float | None, Parameter(validator=Number(gt=0))]
 
 
-@Parameter(name="*", group=READING)
-@dataclass
+@options(READING)
 class EvalsReading:
     """Options for reading evaluation logs.
 
@@ -113,7 +110,7 @@ class EvalsReading:
     """
 
     metric: Words = field(default_factory=list)
-    filter: Annotated[list[str], Parameter(negative="", show_default=False)] = field(default_factory=list)
+    filter: Texts = field(default_factory=list)
     missing: Literal["refuse", "wrong", "drop"] = "refuse"
     task: Texts = field(default_factory=list)
     model: Texts = field(default_factory=list)
@@ -125,36 +122,21 @@ class EvalsReading:
     unfinished: Flag = False
     allow_large: Flag = False
 
-    def options(self, files: Sequence[str]) -> dict[str, Any]:
+    def arguments(self, files: Sequence[str]) -> dict[str, Any]:
         """Return the arguments of :func:`load_evals`."""
         if STDIN in files:
             raise UsageError("Evaluations are read from files and folders, not from stdin.")
         paths: dict[str, list[str]] = {}
         for name, file in map(split_name, files):
             paths.setdefault(name, []).append(file)
-        columns: dict[str, str | None] = {}
-        for pair in self.column:
-            role, equals, name = pair.partition("=")
-            if not equals or not role.strip():
-                raise UsageError(f"--column {pair!r} must read ROLE=COLUMN, such as question=prompt_no.")
-            columns[role.strip()] = name or None
         if self.range and len(self.range) != 2:
             raise UsageError("--range takes the lowest and the highest possible score, such as --range 1,10.")
-        return {
-            "paths": paths if any(paths) else list(files),
-            "metric": self.metric or None,
-            "filter": self.filter or None,
-            "missing": self.missing,
-            "task": self.task or None,
-            "models": self._models(),
-            "repeats": self.repeats,
-            "range": tuple(self.range) or None,
-            "higher_is_better": self.higher_is_better,
-            "columns": columns or None,
-            "wide": self.wide,
-            "unfinished": self.unfinished,
-            "allow_large": self.allow_large,
-        }
+        columns = {role: name or None for role, name in read_columns(self.column, "question=prompt_no")}
+        # The other options are arguments of the same name; one that may be repeated is absent where it is empty.
+        same = {name: None if value == [] else value for name, value in vars(self).items()}
+        del same["column"], same["model"]
+        chosen = {"paths": paths if any(paths) else list(files), "models": self._models(), "columns": columns or None}
+        return {**same, **chosen, "range": tuple(self.range) or None}
 
     def _models(self) -> Any:
         """Return names, or new names with what they stand for; a name that stays stands for itself."""
@@ -172,7 +154,7 @@ class EvalsReading:
 
         try:
             with quietly():
-                found = load_evals(**self.options(files))
+                found = load_evals(**self.arguments(files))
         except InputError as error:
             passes = [match for name in self.metric if (match := PASS.fullmatch(name))]
             if not passes:
@@ -180,25 +162,13 @@ class EvalsReading:
             option = f"--pass-{'at' if passes[0][1] == '@' else 'hat'} {passes[0][2]}"
             text = f"{in_options(error.message)} --metric names a score in the logs; {passes[0][0]} of it is {option}."
             raise InputError(text) from None
-        note_reading([repr(found)[6:-1], *found.notes])
+        note_table(found)
         warn_each(found.warnings)
         use_options(ANSWERING)
         return found
 
 
-Counts = Annotated[list[int], Parameter(converter=lambda _, tokens: _counts(tokens), n_tokens=1, negative="")]
-
-
-def _counts(tokens: Sequence[Any]) -> list[int]:
-    """Read ``1,2,4`` as whole numbers from 1 on."""
-    words = [part.strip() for token in tokens for part in token.value.split(",") if part.strip()]
-    if not words or not all(word.isdecimal() and int(word) > 0 for word in words):
-        raise ValueError(f"{','.join(words)!r} must be a whole number from 1 on, or several with commas: 1,2,4.")
-    return list(map(int, words))
-
-
-@Parameter(name="*", group=SCORING)
-@dataclass
+@options(SCORING)
 class Scoring:
     """Score of a question from its samples, and average over questions.
 
@@ -212,8 +182,8 @@ class Scoring:
         Each question counts alike, or each task does.
     """
 
-    pass_at: Annotated[Counts, Parameter(show_default=False)] = field(default_factory=list)
-    pass_hat: Annotated[Counts, Parameter(show_default=False)] = field(default_factory=list)
+    pass_at: Counts = field(default_factory=list)
+    pass_hat: Counts = field(default_factory=list)
     average: Literal["questions", "tasks"] = "questions"
 
     def __post_init__(self) -> None:
@@ -229,10 +199,10 @@ class Scoring:
     @property
     def several(self) -> list[int]:
         """Numbers of samples, where pass@k is asked for more than one."""
-        asked = self.pass_at or self.pass_hat
-        return asked if len(asked) > 1 else []
+        numbers = self.pass_at or self.pass_hat
+        return numbers if len(numbers) > 1 else []
 
-    def options(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         """Return the metric and the average, as arguments of :func:`score_evals`."""
         if self.several:
             raise UsageError(f"One number of samples only here: {self.kind}k for several is `curvewise evals score`.")
@@ -241,7 +211,7 @@ class Scoring:
 
 
 @evals.command
-def show(files: Files, /, *, reading: EvalsReading | None = None, showing: Showing | None = None) -> int:
+def show(files: Files, /, *, reading: EvalsReading = EvalsReading(), showing: Showing = Showing()) -> int:
     """Show what logs hold: tasks, models, questions, samples, metrics, filters and missing scores.
 
     Example: `curvewise evals show logs/`
@@ -253,11 +223,11 @@ def show(files: Files, /, *, reading: EvalsReading | None = None, showing: Showi
     files
         Logs, folders of logs, or tables.
     """
-    page = (showing or Showing()).page()
+    page = showing.page()
     from curvewise.evals.load import survey_evals
 
     with quietly():
-        found = survey_evals(**(reading or EvalsReading()).options(files))
+        found = survey_evals(**reading.arguments(files))
     page.document = found.to_dict()
     note_reading(found.notes)
     _show_table(page, found)
@@ -294,10 +264,9 @@ def score(
     /,
     *,
     level: Level = 0.95,
-    scoring: Scoring | None = None,
-    reading: EvalsReading | None = None,
-    drawing: Drawing | None = None,
-    showing: Showing | None = None,
+    scoring: Scoring = Scoring(),
+    reading: EvalsReading = EvalsReading(),
+    drawing: Drawing = Drawing(),
 ) -> int:
     """Score each model, with an interval for new questions of the same kind.
 
@@ -312,22 +281,23 @@ def score(
     level
         Coverage of the intervals.
     """
-    page = (showing or Showing()).page()
+    page = drawing.page()
     from curvewise.evals.score import measure_passes, score_evals
 
-    how = scoring or Scoring()
-    given = (reading or EvalsReading()).load(files)
+    logs = reading.load(files)
     result: Result
     with quietly():
-        if how.several:
-            result = measure_passes(given, how.kind, how.several, average=how.average, level=level)
+        if scoring.several:
+            kind, average = scoring.kind, scoring.average
+            result = measure_passes(logs, kind, scoring.several, average=average, level=level)
         else:
-            result = score_evals(given, **how.options(), level=level)
-    title = f"{format_count(len(given.models), 'model')}, {_size(given)} ({level:.0%} intervals)"
-    kept = dict(result.readable())
+            result = score_evals(logs, **scoring.arguments(), level=level)
+    title = f"{format_count(len(logs.models), 'model')}, {_size(logs)} ({level:.0%} intervals)"
+    columns = None
     if page.markup is None:  # the title of a table in the terminal says how many there are
-        kept = {k: v for k, v in kept.items() if k != "questions" and (k != "samples" or len(set(v)) > 1)}
-    return _answer(page, given, result, title, drawing, columns=kept)
+        readable = result.readable().items()
+        columns = {k: v for k, v in readable if k != "questions" and (k != "samples" or len(set(v)) > 1)}
+    return page.answer(result, title, columns=columns, known=logs.warnings)
 
 
 @evals.command
@@ -337,15 +307,14 @@ def compare(
     *,
     a: str | None = None,
     b: str | None = None,
-    margin: Positive = None,
-    fail_if: Annotated[list[Gate], Parameter(negative="", show_default=False)] = [],  # noqa: B006
+    margin: Size = None,
+    fail_if: Annotated[list[Gate], Parameter(negative="", show_default=False)] = [],
     paired_seeds: Flag = False,
     what: Literal["questions", "difference"] = "questions",
     level: Level = 0.95,
-    scoring: Scoring | None = None,
-    reading: EvalsReading | None = None,
-    drawing: Drawing | None = None,
-    showing: Showing | None = None,
+    scoring: Scoring = Scoring(),
+    reading: EvalsReading = EvalsReading(),
+    drawing: Drawing = Drawing(),
 ) -> int:
     """Test whether model a is better than model b on the questions that both were asked.
 
@@ -373,26 +342,23 @@ def compare(
     level
         Coverage of the interval.
     """
-    page = (showing or Showing()).page()
+    page = drawing.page()
     from curvewise.evals.compare import compare_evals
 
     if {*fail_if} & {"worse", "better", "maybe-worse"} and a is None and b is None:
         raise UsageError(f"--fail-if {fail_if[0]} is about a model: name it with --a, and the other one with --b.")
-    given = (reading or EvalsReading()).load(files)
-    one, two = _two_models(given, a, b)
-    options: dict[str, Any] = (scoring or Scoring()).options() | {"margin": margin, "paired_seeds": paired_seeds}
+    logs = reading.load(files)
+    one, two = _two_models(logs, a, b)
     with quietly():
-        result = compare_evals(given, one, two, level=level, **options)
-    held = {gate: result.verdict == gate for gate in ("equivalent", "undecided")}
-    held |= {"worse": result.worse, "better": result.better, "maybe-worse": result.maybe_worse}
-    met = [gate for gate in fail_if if held[gate]]
-    if met:
-        warn(f"--fail-if {met[0]} holds: exit status {GATE}.")
+        how = {**scoring.arguments(), "margin": margin, "paired_seeds": paired_seeds}
+        result = compare_evals(logs, one, two, level=level, **how)
+    status = gate_status(fail_if, conditions_of(result))
+    columns = None
+    if page.markup is None:  # the title of a table in the terminal names the two models, which are often long
+        columns = {k: v for k, v in result.readable().items() if k not in ("a", "b")}
     title = f"{one} minus {two} ({level:.0%} interval)"
-    # The title of a table in the terminal names the two models, which are often long.
-    kept = {k: v for k, v in result.readable().items() if page.markup is not None or k not in ("a", "b")}
-    options = {"draw": lambda: result.plot(what=what), "style": "bold", "status": GATE if met else 0}
-    return _answer(page, given, result, title, drawing, columns=kept, **options)
+    draw = partial(result.plot, what=what)
+    return page.answer(result, title, columns=columns, style="bold", known=logs.warnings, draw=draw, status=status)
 
 
 @evals.command
@@ -404,10 +370,9 @@ def rank(
     questions: Flag = False,
     what: Literal["leaderboard", "pairs", "questions"] = "leaderboard",
     level: Level = 0.95,
-    scoring: Scoring | None = None,
-    reading: EvalsReading | None = None,
-    drawing: Drawing | None = None,
-    showing: Showing | None = None,
+    scoring: Scoring = Scoring(),
+    reading: EvalsReading = EvalsReading(),
+    drawing: Drawing = Drawing(),
 ) -> int:
     """Rank models, with intervals of scores and ranks and the groups that do not differ significantly.
 
@@ -429,14 +394,14 @@ def rank(
     level
         Coverage of the intervals of scores (each) and of ranks (together).
     """
-    page = (showing or Showing()).page()
+    page = drawing.page()
     from curvewise.evals.rank import rank_models
     from curvewise.text import readable_columns
 
-    given = (reading or EvalsReading()).load(files)
+    logs = reading.load(files)
     with quietly():
-        result = rank_models(given, **(scoring or Scoring()).options(), level=level)
-    title = f"{format_count(len(result.models), 'model')}, {_size(given)} ({level:.0%} intervals)"
+        result = rank_models(logs, **scoring.arguments(), level=level)
+    title = f"{format_count(len(result.models), 'model')}, {_size(logs)} ({level:.0%} intervals)"
     more: dict[str, dict[str, Any]] = {}
     if pairs:
         table = result.pair_columns()
@@ -444,40 +409,89 @@ def rank(
         if page.markup is None:  # two long names share a column
             both = [f"{x} − {y}" for x, y in zip(rows.pop("a"), rows.pop("b"), strict=True)]
             rows = {"pair": both} | {name: rows[name] for name in ("difference", "low", "high", "pvalue_holm")}
-        more["pairs, the clearest differences first"] = rows
+        more["Pairs, the clearest differences first"] = rows
     if questions:
         table = result.question_columns()
         # The least useful questions first: these are the ones to look at.
-        more["questions, the least telling first"] = _first_rows(page, table, table["discrimination"])
-    extra = {name: readable_columns(columns, result.unit) for name, columns in more.items()}
-    return _answer(page, given, result, title, drawing, draw=lambda: result.plot(what=what), more=extra)
+        more["Questions, the least telling first"] = _first_rows(page, table, table["discrimination"])
+    further = {name: readable_columns(columns, result.unit) for name, columns in more.items()}
+    draw = partial(result.plot, what=what)
+    return page.answer(result, title, further=further, known=logs.warnings, draw=draw)
+
+
+@options()
+class Variation:
+    """Numbers that a pilot would give.
+
+    Parameters
+    ----------
+    question_variance
+        Without a pilot: the variance between questions of the true difference of the two models.
+    sampling_variance
+        Without a pilot: the variance of one sample around the mean of its question, of both models
+        or of each, such as 0.15 or 0.15,0.1.
+    samples
+        Samples of each question by a and by b, such as 5 or 5,1; by default those of the pilot.
+    questions
+        Number of questions that there are: asks which difference they detect.
+    design_effect
+        Factor by which groups of questions raise the variance; a pilot knows it.
+    """
+
+    question_variance: Annotated[float | None, Parameter(validator=Number(gte=0))] = None
+    sampling_variance: Numbers = field(default_factory=list)
+    samples: Counts = field(default_factory=list)
+    questions: Annotated[int | None, Parameter(validator=Number(gte=2))] = None
+    design_effect: Size = None
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of :func:`plan_evals`."""
+        for name in ("samples", "sampling_variance"):
+            if len(getattr(self, name)) > 2:
+                option = name.replace("_", "-")
+                raise UsageError(f"--{option} takes one number, or one for each of the two models.")
+        return {name: (tuple(v) or None) if isinstance(v, list) else v for name, v in vars(self).items()}
+
+
+@options()
+class Spending:
+    """Costs of an evaluation, and their limits.
+
+    Parameters
+    ----------
+    question_cost
+        Cost of a question: to write it and to grade it.
+    sample_cost
+        Cost of one sample by one model.
+    budget
+        The most that the evaluation may cost: what does it afford?
+    looks
+        Plan so many looks at equal steps, each of which may stop the evaluation.
+    """
+
+    question_cost: Annotated[float, Parameter(validator=Number(gte=0))] = 0.0
+    sample_cost: Annotated[float, Parameter(validator=Number(gt=0))] = 1.0
+    budget: Size = None
+    looks: Annotated[int | None, Parameter(validator=Number(gte=2, lte=50))] = None
 
 
 @evals.command
 def plan(
-    files: OptionalFiles = [],  # noqa: B006
+    files: OptionalFiles = [],
     /,
     *,
-    difference: Positive = None,
+    difference: Size = None,
     a: str | None = None,
     b: str | None = None,
-    question_variance: Annotated[float | None, Parameter(validator=Number(gte=0))] = None,
-    sampling_variance: Numbers = [],  # noqa: B006
-    samples: Annotated[Counts, Parameter(show_default=False)] = [],  # noqa: B006
-    questions: Annotated[int | None, Parameter(validator=Number(gte=2))] = None,
-    design_effect: Positive = None,
-    power: Annotated[float, Parameter(validator=Number(gt=0, lt=1))] = 0.8,
+    known: Variation = Variation(),
+    power: Level = 0.8,
     level: Level = 0.95,
-    question_cost: Annotated[float, Parameter(validator=Number(gte=0))] = 0.0,
-    sample_cost: Annotated[float, Parameter(validator=Number(gt=0))] = 1.0,
-    budget: Positive = None,
-    looks: Annotated[int | None, Parameter(validator=Number(gte=2, lte=50))] = None,
+    spending: Spending = Spending(),
     seed: int = 0,
     what: Literal["frontier", "power"] | None = None,
-    scoring: Scoring | None = None,
-    reading: EvalsReading | None = None,
-    drawing: Drawing | None = None,
-    showing: Showing | None = None,
+    scoring: Scoring = Scoring(),
+    reading: EvalsReading = EvalsReading(),
+    drawing: Drawing = Drawing(),
 ) -> int:
     """Plan how many questions, and samples of each, show a difference between two models.
 
@@ -498,78 +512,44 @@ def plan(
         One model of the pilot, where it holds more than two.
     b
         The other one.
-    question_variance
-        Without a pilot: the variance between questions of the true difference of the two models.
-    sampling_variance
-        Without a pilot: the variance of one sample around the mean of its question, of both models
-        or of each, such as 0.15 or 0.15,0.1.
-    samples
-        Samples of each question by a and by b, such as 5 or 5,1; by default those of the pilot.
-    questions
-        Number of questions that there are: asks which difference they detect.
-    design_effect
-        Factor by which groups of questions raise the variance; a pilot knows it.
     power
         Chance of finding the difference.
     level
         Coverage of the interval of the difference: 0.95 tests at 0.05.
-    question_cost
-        Cost of a question: to write it and to grade it.
-    sample_cost
-        Cost of one sample by one model.
-    budget
-        The most that the evaluation may cost: what does it afford?
-    looks
-        Plan so many looks at equal steps, each of which may stop the evaluation.
     seed
         Determines the simulation behind --looks.
     what
         Picture that --plot draws: questions against samples, or power against questions.
     """
-    page = (showing or Showing()).page()
+    page = drawing.page()
     from curvewise.evals.compare import compare_evals
     from curvewise.evals.plan import plan_evals
 
-    how = (scoring or Scoring()).options()
-    pilot, given = None, None
+    how = scoring.arguments()
+    variation = known.arguments()
+    pilot: Any = None
+    printed: Sequence[str] = ()
     use_options(ANSWERING)
     if files:
-        given = (reading or EvalsReading()).load(files)
-        one, two = _two_models(given, a, b)
+        logs = reading.load(files)
+        one, two = _two_models(logs, a, b)
         with quietly():
-            pilot = compare_evals(given, one, two, **how)
+            pilot = compare_evals(logs, one, two, **how)
         warn_each(pilot.warnings)
+        printed = logs.warnings
     elif how["metric"] or a or b:
         raise UsageError("--pass-at, --pass-hat, --a and --b are about a pilot: give its logs.")
-    elif question_variance is None:
+    elif known.question_variance is None:
         raise UsageError(
             "How much do questions vary? Give the logs of a pilot with two models; or --question-variance, the"
             " variance between questions of the true difference, and --sampling-variance, that of a sample around the"
             " mean of its question."
         )
-    for name, values in (("--samples", samples), ("--sampling-variance", sampling_variance)):
-        if len(values) > 2:
-            raise UsageError(f"{name} takes one number, or one for each of the two models.")
     with quietly():
-        result = plan_evals(
-            difference,
-            pilot=pilot,
-            question_variance=question_variance,
-            sampling_variance=tuple(sampling_variance) or None,  # type: ignore[arg-type]
-            samples=tuple(samples) or None,  # type: ignore[arg-type]
-            questions=questions,
-            design_effect=design_effect,
-            power=power,
-            level=level,
-            question_cost=question_cost,
-            sample_cost=sample_cost,
-            budget=budget,
-            looks=looks,
-            rng=seed,
-        )
-    title = "Questions and samples" if budget is None else f"What a cost of {budget:g} affords"
-    more = {} if result.looks is None else {"looks": _look_columns(result)}
-    return _answer(page, given, result, title, drawing, draw=lambda: result.plot(what=what), more=more)
+        result = plan_evals(difference, pilot=pilot, **variation, **vars(spending), power=power, level=level, rng=seed)
+    title = "Questions and samples" if spending.budget is None else f"What a cost of {spending.budget:g} affords"
+    further = {} if result.looks is None else {"Looks": _look_columns(result)}
+    return page.answer(result, title, further=further, known=printed, draw=partial(result.plot, what=what))
 
 
 def _look_columns(result: EvalPlan) -> dict[str, Any]:
@@ -585,51 +565,25 @@ def _look_columns(result: EvalPlan) -> dict[str, Any]:
     }
 
 
-def _two_models(given: Evals, a: str | None, b: str | None) -> tuple[str, str]:
+def _two_models(logs: Evals, a: str | None, b: str | None) -> tuple[str, str]:
     """Find the two models to compare: those named, or the only two."""
-    names = given.models
+    names = logs.models
     if len(names) < 2:
         raise UsageError(
             f"There is one model, {names[0]!r}: a comparison needs two. Give the logs of another one, too."
         )
-    one, two = (None if name is None else _one_model(f"--{side}", name, names) for side, name in (("a", a), ("b", b)))
-    if len(names) == 2 and (one is None or two is None):
-        # Of two, the one that is not named is the other.
-        one = one or next(name for name in names if name != two)
-        two = two or next(name for name in names if name != one)
-    if one is None or two is None:
+    if len(names) > 2 and (a is None or b is None):
         raise UsageError(
-            f"There are {len(names)} models: name two with --a and --b, of {list_names(names, MOST_NAMES)}; `curvewise"
-            " evals rank` compares all of them."
+            f"There are {len(names)} models: name two with --a and --b, of {list_names(names, MOST_CHOICES)};"
+            " `curvewise evals rank` compares all of them."
         )
-    if one == two:
-        raise UsageError(f"Both are {one!r}: a comparison needs two models.")
-    return one, two
+    return choose_pair(a, b, names, "model")
 
 
-def _one_model(option: str, wanted: str, names: Sequence[str]) -> str:
-    """Find the model that an option names, by its name or a pattern of it."""
-    from fnmatch import fnmatchcase
-
-    if wanted in names:
-        return wanted
-    found = [name for name in names if fnmatchcase(name, wanted)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise UsageError(f"{option} {wanted} stands for {len(found)} models: {list_names(found, MOST_NAMES)}.")
-    lower = {name.lower(): name for name in names}
-    close = get_close_matches(wanted.lower(), lower, n=1, cutoff=0.4)
-    part = [name for name in names if wanted.lower() in name.lower()]
-    near = part[0] if part else lower[close[0]] if close else ""
-    hint = f" Did you mean {near!r}?" if near else ""
-    raise UsageError(f"{option} {wanted!r} is not among the models.{hint} There are {list_names(names, MOST_NAMES)}.")
-
-
-def _size(given: Evals) -> str:
+def _size(logs: Evals) -> str:
     """Write how many questions and samples there are."""
-    _, questions, most = given.shape
-    least = int(given.samples.min())
+    _, questions, most = logs.shape
+    least = int(logs.samples.min())
     samples = f" × {least} to {most} samples" if least < most else f" × {most} samples" if most > 1 else ""
     return format_count(questions, "question") + samples
 
@@ -642,29 +596,3 @@ def _first_rows(page: Page, table: dict[str, Any], *keys: Any) -> dict[str, Any]
     if not page.verbose and page.markup is None:
         order = order[:MOST_PAIRS]
     return {name: [np.asarray(values)[i] for i in order] for name, values in table.items()}
-
-
-def _answer(
-    page: Page,
-    given: Evals | None,
-    result: Result,
-    title: str,
-    drawing: Drawing | None,
-    *,
-    columns: dict[str, Any] | None = None,
-    more: dict[str, Any] | None = None,
-    draw: Callable[[], Any] | None = None,
-    style: str = "",
-    status: int = 0,
-) -> int:
-    """Print the tables, the sentences and the warnings of a result, draw it, and return the exit status."""
-    page.document = result.to_dict()
-    page.result(result, title, columns)
-    for name, further in (more or {}).items():
-        table_in_parts(page, name[0].upper() + name[1:], further)
-    page.say(in_options(result.sentences()), style=style)
-    # What the reader of the logs warned of was printed when they were read.
-    known = () if given is None else given.warnings
-    warn_each([text for text in result.all_warnings if text not in known])
-    save_plot(drawing.plot if drawing else None, draw or result.plot)
-    return page.close(status)

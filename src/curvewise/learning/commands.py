@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-import sys
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
@@ -16,27 +14,33 @@ from cyclopts.validators import Number
 
 from curvewise.cli.console import (
     FITTING,
-    GATE,
     READING,
     SHOWING,
-    STDIN,
-    Columns,
+    VERDICTS,
+    AtLeast1,
     Drawing,
     Files,
+    Flag,
     Form,
+    Higher,
+    Level,
     Numbers,
     Page,
-    Showing,
     Size,
+    TableReading,
     Texts,
+    Unit4,
     UsageError,
     choose,
+    choose_pair,
     console,
-    in_options,
+    gate_status,
     named_files,
     note,
     note_reading,
+    options,
     read_where,
+    readable_file,
     rich_table,
     save_plot,
     shown_as,
@@ -62,7 +66,6 @@ if TYPE_CHECKING:
     from curvewise.learning.fit import LearningCurves
     from curvewise.reading.roles import ColumnMap
     from curvewise.types.measurements import Measurements
-    from curvewise.types.results import Result
 
 
 learning = App(
@@ -85,9 +88,8 @@ def _check_sizes(_: Any, sizes: Sequence[float]) -> None:
 Sizes = Annotated[Numbers, Parameter(validator=_check_sizes)]
 
 
-@Parameter(name="*", group=READING)
-@dataclass
-class ReadingOptions:
+@options(READING)
+class ReadingOptions(TableReading):
     """Options for reading measurements.
 
     Parameters
@@ -117,51 +119,39 @@ class ReadingOptions:
         Which rows to take where a column names metrics.
     split
         Which rows to take where a column names splits, such as test.
-    where
-        Only rows with this, as COLUMN=VALUE; may be repeated, for several values of a column, too.
     drop_failed
         Leave out rows without a finite value, and say which.
     same_name
         A learner that is in several files: pool its runs, or keep the files separate.
-    allow_large
-        Read a compressed file whatever it unpacks to.
     """
 
-    unit: Literal["fraction", "percent", "loss", "score"] | None = None
-    higher_is_better: Annotated[
-        bool | None, Parameter(name=("--higher-is-better", "--accuracy"), negative="--lower-is-better")
-    ] = None
+    unit: Unit4 | None = None
+    higher_is_better: Higher = None
     n_column: str | None = None
     value_column: str | None = None
-    learner_column: Annotated[list[str], Parameter(negative="", show_default=False)] = field(default_factory=list)
+    learner_column: Texts = field(default_factory=list)
     runs_column: str | None = None
     variance_column: str | None = None
-    column: Annotated[list[str], Parameter(negative="", show_default=False)] = field(default_factory=list)
     wide: Literal["runs", "learners", "sizes"] | None = None
-    per_class: Annotated[int | None, Parameter(validator=Number(gte=1))] = None
+    per_class: AtLeast1 | None = None
     metric: str | None = None
     split: str | None = None
-    where: Texts = field(default_factory=list)
-    drop_failed: Annotated[bool, Parameter(negative="", show_default=False)] = False
+    drop_failed: Flag = False
     same_name: Literal["pool", "separate"] | None = None
-    allow_large: Annotated[bool, Parameter(negative="", show_default=False)] = False
+    own_options = ("n", "value", "learner", "runs", "variance")
 
-    def columns(self) -> dict[str, Any] | None:
-        """Map each role to its column, for ``load_measurements``."""
-        roles = ("n", "value", "runs", "variance")
-        named = {role: [name] for role in roles if (name := getattr(self, f"{role}_column")) is not None}
-        if self.learner_column:
-            named["learner"] = list(self.learner_column)
-        for pair in self.column:
-            role, equals, name = pair.partition("=")
-            if not equals or not role.strip():
-                raise UsageError(f"--column {pair!r} must read ROLE=COLUMN, such as fold=split.")
-            named.setdefault(role.strip(), []).extend([name] if name else [])
-        return {r: v[0] if len(v) == 1 else (v or None) for r, v in named.items()} or None
+    def load(self, file: str) -> Measurements:
+        """Read the measurements of a file; ``-`` is stdin."""
+        from curvewise.learning.load import load_measurements
+
+        same = ("columns", "unit", "higher_is_better", "wide", "per_class", "metric", "drop_failed", "allow_large")
+        chosen: dict[str, Any] = {name: getattr(self, name) for name in same}
+        chosen["where"] = (read_where(self.where) or {}) | ({} if self.split is None else {"split": self.split})
+        with readable_file(file) as path:
+            return load_measurements(path, **chosen)
 
 
-@Parameter(name="*", group=FITTING)
-@dataclass
+@options(FITTING)
 class Fitting:
     """Options for fitting curves.
 
@@ -192,11 +182,10 @@ class Fitting:
     largest: Annotated[int | None, Parameter(validator=Number(gte=2))] = None
     chance: float | None = None
     at: Size = None
-    level: Annotated[float, Parameter(validator=Number(gt=0, lt=1))] = 0.95
+    level: Level = 0.95
 
 
-@Parameter(name="*", group=SHOWING)
-@dataclass
+@options(SHOWING)
 class CurveDrawing(Drawing):
     """Options for drawing curves.
 
@@ -212,7 +201,7 @@ class CurveDrawing(Drawing):
     x: Literal["log", "linear", "log-log", "sqrt"] | None = None
 
     @property
-    def options(self) -> dict[str, Any]:
+    def choices(self) -> dict[str, Any]:
         """Keyword arguments for a function that draws."""
         return {} if self.x is None else {"x": self.x}
 
@@ -222,15 +211,14 @@ def fit(
     files: Files,
     /,
     *,
-    predict: Annotated[Sizes, Parameter(group=SHOWING)] = [],  # noqa: B006
-    reach: Annotated[Numbers, Parameter(group=SHOWING, show_default=False)] = [],  # noqa: B006
+    predict: Annotated[Sizes, Parameter(group=SHOWING)] = [],
+    reach: Annotated[Numbers, Parameter(group=SHOWING, show_default=False)] = [],
     cost_per_sample: Annotated[float | None, Parameter(group=SHOWING)] = None,
     interval: Annotated[Literal["confidence", "prediction", "conditional"] | None, Parameter(group=FITTING)] = None,
-    learner: Annotated[list[str], Parameter(negative="", show_default=False)] = [],  # noqa: B006
-    reading: ReadingOptions | None = None,
-    fitting: Fitting | None = None,
-    drawing: CurveDrawing | None = None,
-    showing: Showing | None = None,
+    learner: Texts = [],
+    reading: ReadingOptions = ReadingOptions(),
+    fitting: Fitting = Fitting(),
+    drawing: CurveDrawing = CurveDrawing(),
 ) -> int:
     """Fit a learning curve to each learner.
 
@@ -258,9 +246,7 @@ def fit(
     learner
         Only the learner of this name; may be repeated. By default all.
     """
-    reading, fitting, showing = given(reading, fitting, showing)
-    drawing = drawing or CurveDrawing()
-    page = showing.page()
+    page = drawing.page()
     measurements = average_seeds(_only(read_files(files, reading), learner))
     unit = measurements.unit
     # An error that no learner can have is refused before anything is fitted.
@@ -279,10 +265,9 @@ def fit(
         _show_reach(page, curves, fitting.level, target)
     if cost_per_sample is not None:
         _show_budget(page, curves, fitting.level, predict, cost_per_sample)
-    options = {"at": fitting.at, "interval": interval, "level": fitting.level, **drawing.options}
-    options["reach"] = reach[0] if reach else None
-    options["predict"] = predict
-    save_plot(drawing.plot, lambda: curves.plot(**options))
+    chosen: dict[str, Any] = {"at": fitting.at, "interval": interval, "level": fitting.level, "predict": predict}
+    chosen["reach"] = reach[0] if reach else None
+    save_plot(page.plot, lambda: curves.plot(**chosen, **drawing.choices))
     return page.close()
 
 
@@ -293,12 +278,11 @@ def compare(
     *,
     a: str | None = None,
     b: str | None = None,
-    learner: Annotated[list[str], Parameter(negative="", show_default=False)] = [],  # noqa: B006
-    fail_if: Annotated[list[Gate], Parameter(negative="", show_default=False)] = [],  # noqa: B006
-    reading: ReadingOptions | None = None,
-    fitting: Fitting | None = None,
-    drawing: CurveDrawing | None = None,
-    showing: Showing | None = None,
+    learner: Texts = [],
+    fail_if: Annotated[list[Gate], Parameter(negative="", show_default=False)] = [],
+    reading: ReadingOptions = ReadingOptions(),
+    fitting: Fitting = Fitting(),
+    drawing: CurveDrawing = CurveDrawing(),
 ) -> int:
     """Test which learner is better, and how much data that is worth.
 
@@ -322,22 +306,15 @@ def compare(
         Exit with status 3 if a is significantly worse than b (than any other, without --b),
         significantly better, or not significantly different. May be repeated.
     """
-    reading, fitting, showing = given(reading, fitting, showing)
-    drawing = drawing or CurveDrawing()
-    page = showing.page()
+    page = drawing.page()
     # Two files with one learner each often give it the same name.
-    measurements = read_files(files, reading, same_name="separate")
-    measurements = _only(measurements, learner)
+    measurements = _only(read_files(files, reading, same_name="separate"), learner)
     names = measurements.learners
     if a is None and b is None and len(learner) == 2:
         a, b = learner
-    elif a is None and b is None and len(names) == 2:
-        a, b = names
     elif b is None and len(names) > 2:
         return _compare_all(page, fit_files(measurements, fitting, files), a, fitting, fail_if, drawing)
-    one, two = choose("--a", a, names), choose("--b", b, names)
-    if one == two:
-        raise UsageError(f"Both are {one!r}: a comparison needs two learners, or two files.")
+    one, two = choose_pair(a, b, names)
     curves = fit_files(measurements, fitting, files)
 
     from curvewise.learning.comparison import compare_learning_curves
@@ -347,13 +324,17 @@ def compare(
         if name in curves.failures:
             raise InputError(prefix("could not be fitted: ", curves.failures[name]), argument=option, value=name)
     result = compare_learning_curves(curves[one], curves[two], at=fitting.at, level=fitting.level)
-    _show_result(page, result, result.table_note(), result.readable(), None, drawing, style="bold")
-    page.say(INTERVAL_TERMS[result.error_difference.kind].strip(), style="dim")
     # The gate is decided by the interval of the difference at N, not by its sign.
-    met = {"a better": "better", "b better": "worse"}.get(result.verdict, "undecided")
-    if met in fail_if:
-        warn(f"--fail-if {met} holds at n = {as_count(result.at):,}: exit status {GATE}.")
-    return page.close(GATE if met in fail_if else 0)
+    met = VERDICTS.get(result.verdict, "undecided")
+    status = page.answer(
+        result,
+        result.table_note(),
+        style="bold",
+        draw=partial(result.plot, **drawing.choices),
+        status=gate_status(fail_if, [met], f" at n = {as_count(result.at):,}"),
+    )
+    page.say(INTERVAL_TERMS[result.error_difference.kind].strip(), style="dim")
+    return status
 
 
 def _only(measurements: Measurements, learners: Sequence[str]) -> Measurements:
@@ -380,12 +361,10 @@ def _compare_all(
         shown = {name: column[:MOST_PAIRS] for name, column in shown.items()}
     which = f"{count} pairs" if len(shown["a"]) == count else f"The {MOST_PAIRS} clearest of {count} pairs"
     title = result.table_note().replace(f"{count} pairs", which, 1)
-    _show_result(page, result, title, shown, None, drawing, style="bold")
-    met = {"a better": "better", "b better": "worse"}
-    held = [gate for gate in gates if gate in {met.get(v, "undecided") for v in result.verdicts}]
-    if held:
-        warn(f"--fail-if {held[0]} holds for {chosen} at n = {as_count(result.at):,}: exit status {GATE}.")
-    return page.close(GATE if held else 0)
+    met = [VERDICTS.get(verdict, "undecided") for verdict in result.verdicts]
+    status = gate_status(gates, met, f" for {chosen} at n = {as_count(result.at):,}")
+    draw = partial(result.plot, **drawing.choices)
+    return page.answer(result, title, columns=shown, style="bold", draw=draw, status=status)
 
 
 @learning.command
@@ -395,11 +374,10 @@ def plan(
     *,
     learner: str | None = None,
     factor: Annotated[float, Parameter(validator=Number(gt=0, lt=1))] = 0.5,
-    sizes: Sizes = [],  # noqa: B006
-    reading: ReadingOptions | None = None,
-    fitting: Fitting | None = None,
-    drawing: Drawing | None = None,
-    showing: Showing | None = None,
+    sizes: Sizes = [],
+    reading: ReadingOptions = ReadingOptions(),
+    fitting: Fitting = Fitting(),
+    drawing: Drawing = Drawing(),
 ) -> int:
     """Plan which sizes to train next, and how often.
 
@@ -418,8 +396,7 @@ def plan(
     sizes
         Sizes that could be trained, such as 1000,2000,4000; by default those measured.
     """
-    reading, fitting, showing = given(reading, fitting, showing)
-    page = showing.page()
+    page = drawing.page()
     measurements = read_files(files, reading)
     curve = fit_files(measurements, fitting, files)[choose("--learner", learner, measurements.learners)]
 
@@ -433,8 +410,7 @@ def plan(
         level=fitting.level,
     )
     title = f"Runs to add for {result.learner}"
-    _show_result(page, result, title, result.columns(), None, drawing, curve.warnings)
-    return page.close()
+    return page.answer(result, title, columns=result.columns(), warnings=curve.warnings)
 
 
 @learning.command
@@ -442,11 +418,10 @@ def rank(
     files: Files,
     /,
     *,
-    learner: Annotated[list[str], Parameter(negative="", show_default=False)] = [],  # noqa: B006
-    reading: ReadingOptions | None = None,
-    fitting: Fitting | None = None,
-    drawing: Drawing | None = None,
-    showing: Showing | None = None,
+    learner: Texts = [],
+    reading: ReadingOptions = ReadingOptions(),
+    fitting: Fitting = Fitting(),
+    drawing: Drawing = Drawing(),
 ) -> int:
     """Choose the learner that will be best at N samples, with the chance that it is.
 
@@ -461,8 +436,7 @@ def rank(
     learner
         Only the learner of this name; may be repeated. By default all.
     """
-    reading, fitting, showing = given(reading, fitting, showing)
-    page = showing.page()
+    page = drawing.page()
     curves = fit_files(_only(read_files(files, reading), learner), fitting, files)
 
     from curvewise.learning.comparison import rank_learners
@@ -470,8 +444,7 @@ def rank(
     result = rank_learners(curves, at=fitting.at, level=fitting.level)
     what = f"{result.level:.0%} {result.kind} intervals, form {next(iter(curves)).form}"
     title = f"Predicted {_word(next(iter(curves)))} at n = {as_count(result.at):,} ({what})"
-    _show_result(page, result, title, result.readable(), None, drawing)
-    return page.close()
+    return page.answer(result, title, columns=result.readable())
 
 
 @learning.command
@@ -479,10 +452,9 @@ def validate(
     files: Files,
     /,
     *,
-    form: Annotated[list[Form], Parameter(negative="", show_default=False)] = [],  # noqa: B006
-    reading: ReadingOptions | None = None,
-    drawing: Drawing | None = None,
-    showing: Showing | None = None,
+    form: Annotated[list[Form], Parameter(negative="", show_default=False)] = [],
+    reading: ReadingOptions = ReadingOptions(),
+    drawing: Drawing = Drawing(),
 ) -> int:
     """Test how well the forms predict a size they have not seen.
 
@@ -498,8 +470,7 @@ def validate(
     form
         Forms to try; repeat for several. By default those of the paper's table.
     """
-    reading, _, showing = given(reading, None, showing)
-    page = showing.page()
+    page = drawing.page()
     measurements = _finite(read_files(files, reading), files)
 
     from curvewise.learning.validation import leave_one_size_out
@@ -508,14 +479,12 @@ def validate(
     result = leave_one_size_out(measurements.n, measurements.error, **asked)
     # The title says RMSE: the columns need only the sizes.
     columns = {k.removeprefix("rmse "): v for k, v in result.readable().items()}
-    if page.markup is None and width_of(rich_table(columns, None))[1] > console().width:
+    if page.markup is None and width_of(rich_table(columns))[1] > console().width:
         columns = {k: columns[k] for k in ("form", "weights", "average", "R²", "p")}
-    _show_result(page, result, "RMSE of the prediction at each size left out", columns, None, drawing)
-    return page.close()
+    return page.answer(result, "RMSE of the prediction at each size left out", columns=columns)
 
 
-@Parameter(name="*", group=SHOWING)
-@dataclass
+@options(SHOWING)
 class StabilityDrawing(CurveDrawing):
     """Options for drawing what moves.
 
@@ -533,9 +502,9 @@ class StabilityDrawing(CurveDrawing):
     kind: Literal["bars", "curves"] = "bars"
 
     @property
-    def options(self) -> dict[str, Any]:
+    def choices(self) -> dict[str, Any]:
         """Keyword arguments for the function that draws."""
-        return {"kind": self.kind, **super().options}
+        return {"kind": self.kind, **super().choices}
 
 
 @learning.command
@@ -544,14 +513,13 @@ def stability(
     /,
     *,
     learner: str | None = None,
-    sizes: Sizes = [],  # noqa: B006
-    form: Annotated[list[Literal["power", "sqrt", "power2", "sqrt2"]], Parameter(negative="", show_default=False)] = [],  # noqa: B006
+    sizes: Sizes = [],
+    form: Annotated[list[Literal["power", "sqrt", "power2", "sqrt2"]], Parameter(negative="", show_default=False)] = [],
     draws: Annotated[int, Parameter(validator=Number(gte=2))] = 100,
     at: Size = None,
     seed: int = 0,
-    reading: ReadingOptions | None = None,
-    drawing: StabilityDrawing | None = None,
-    showing: Showing | None = None,
+    reading: ReadingOptions = ReadingOptions(),
+    drawing: StabilityDrawing = StabilityDrawing(),
 ) -> int:
     """Measure how far estimates from one run at each of a few sizes can be trusted.
 
@@ -577,8 +545,7 @@ def stability(
     seed
         Of the draws.
     """
-    reading, _, showing = given(reading, None, showing)
-    page = showing.page()
+    page = drawing.page()
     measurements = _finite(read_files(files, reading), files)
     measurements = measurements.of(choose("--learner", learner, measurements.learners))
 
@@ -589,8 +556,7 @@ def stability(
     names = {"beta N std": "β_N", "gamma std": "γ", "alpha std": "α", "e N std": "e_N"}
     columns = {names.get(k, k.replace("rmse ", "RMSE at ")): v for k, v in result.readable().items()}
     title = f"Standard deviations over {result.draws} draws of one run per size"
-    _show_result(page, result, title, columns, None, drawing or StabilityDrawing())
-    return page.close()
+    return page.answer(result, title, columns=columns, draw=partial(result.plot, **drawing.choices))
 
 
 @learning.command
@@ -598,11 +564,10 @@ def check(
     files: Files,
     /,
     *,
-    draws: Annotated[int, Parameter(validator=Number(gte=1))] = 999,
+    draws: AtLeast1 = 999,
     seed: int = 0,
-    reading: ReadingOptions | None = None,
-    drawing: Drawing | None = None,
-    showing: Showing | None = None,
+    reading: ReadingOptions = ReadingOptions(),
+    drawing: Drawing = Drawing(),
 ) -> int:
     """Test whether the spread of the runs falls with size as the fit assumes.
 
@@ -620,9 +585,8 @@ def check(
     seed
         Of the simulations.
     """
-    reading, fitting, showing = given(reading, None, showing)
-    page = showing.page()
-    curves = fit_files(read_files(files, reading), fitting, files)
+    page = drawing.page()
+    curves = fit_files(read_files(files, reading), Fitting(), files)
     warn_each([prefix(f"{name} could not be fitted: ", why) for name, why in curves.failures.items()])
 
     from curvewise.learning.validation import check_variance_model
@@ -634,8 +598,7 @@ def check(
     columns |= {k: [f"{scale * v:.3g}" for v in columns[k]] for k in ("measured", "modelled")}
     columns["ratio"] = [f"{v:.3g}" for v in columns["ratio"]]
     title = f"Variance of one run{square and f' in {square}'}"
-    _show_result(page, result, title, columns, None, drawing)
-    return page.close()
+    return page.answer(result, title, columns=columns)
 
 
 def _rows_of(measurements: Measurements) -> dict[str, Any]:
@@ -643,25 +606,6 @@ def _rows_of(measurements: Measurements) -> dict[str, Any]:
     unit, means = measurements.unit, measurements.runs is not None
     found = {"unit": unit.name, "higher_is_better": unit.higher_is_better, "runs": measurements.runs}
     return {**found, "variance": measurements.variance if means else None}
-
-
-def _show_result(
-    page: Page,
-    result: Result,
-    title: str,
-    columns: Columns,
-    digits: int | None,
-    drawing: Drawing | None,
-    warnings: Sequence[str] = (),
-    style: str = "",
-) -> None:
-    """Show a result: a table, its sentences, warnings, its picture; all of it in the JSON document."""
-    page.document = result.to_dict()
-    page.table(title, columns, digits)
-    page.say(in_options(result.sentences()), style=style)
-    warn_each([*warnings, *result.warnings])
-    options = drawing.options if isinstance(drawing, CurveDrawing) else {}
-    save_plot(drawing.plot if drawing else None, lambda: result.plot(**options))
 
 
 MOST_PAIRS = 15
@@ -693,7 +637,7 @@ def show_curves(
     ]
     word = _word(every[0])
     title = note_on_estimates(every, fitting.level, interval)
-    page.table(title, readable_estimates(every, fitting.at, fitting.level, interval), None)
+    page.table(title, readable_estimates(every, fitting.at, fitting.level, interval))
     terms = "".join(INTERVAL_TERMS[kind] for kind in dict.fromkeys(r.error.kind for r in rows))
     if len(every) == 1 and legend is None:
         page.say(every[0].sentences())
@@ -737,7 +681,7 @@ def _show_predictions(
     else:
         columns[word] = [interval_cell((r[word], r["low"], r["high"]), unit) for r in records]
     page.document["predictions"] = records
-    page.table(f"Predicted {word} ({level:.0%} {kind} intervals)", columns, None)
+    page.table(f"Predicted {word} ({level:.0%} {kind} intervals)", columns)
     limit = min(EXTRAPOLATION_LIMIT * c.largest_n for c in curves)
     if max(sizes) > limit:
         warn(beyond_limit(max(sizes)))
@@ -755,7 +699,7 @@ def _show_reach(page: Page, curves: LearningCurves, level: float, error: float) 
     }
     target = format_target(answers[0].error, answers[0].unit.name)
     title = f"Training examples needed for {target} ({level:.0%} intervals)"
-    page.table(title, columns, None)
+    page.table(title, columns)
     warn_each([prefix(f"{a.learner}: ", w) for a in answers for w in a.warnings])
 
 
@@ -774,18 +718,11 @@ def _show_budget(page: Page, curves: LearningCurves, level: float, sizes: Sequen
     columns = {_word(next(iter(curves))) if k == "error" else k: v for k, v in columns.items()}
     columns["cost"] = [shown_as(r["cost"], ",.2f") for r in records]
     columns["gain per cost"] = [shown_as(r["gain_per_cost"], ".3g") for r in records]
-    page.table(f"Cost and gain of more data, at {price:g} per training example", columns, None)
+    page.table(f"Cost and gain of more data, at {price:g} per training example", columns)
 
 
 def _word(curve: Curve) -> str:
     return curve.unit.name if curve.unit.name in ("loss", "score") else "error"
-
-
-def given(
-    reading: ReadingOptions | None, fitting: Fitting | None, showing: Showing | None
-) -> tuple[ReadingOptions, Fitting, Showing]:
-    """Fill in groups of options of which none was set."""
-    return reading or ReadingOptions(), fitting or Fitting(), showing or Showing()
 
 
 def read_files(files: Sequence[str], reading: ReadingOptions, same_name: str | None = None) -> Measurements:
@@ -794,7 +731,7 @@ def read_files(files: Sequence[str], reading: ReadingOptions, same_name: str | N
     Parameters
     ----------
     files : sequence of str
-        Paths, or NAME=FILE; :data:`STDIN` is CSV on stdin.
+        Paths, or NAME=FILE.
     reading : ReadingOptions
         The options.
     same_name : {"pool", "separate"}, optional
@@ -802,29 +739,13 @@ def read_files(files: Sequence[str], reading: ReadingOptions, same_name: str | N
     """
     parts = {}
     for name, file in named_files(files).items():
-        parts[name] = _read(file, reading)
+        parts[name] = reading.load(file)
         note_reading(parts[name].notes, file if len(files) > 1 else "")
     named = any(split_name(file)[0] for file in files)
     if len(parts) == 1 and not named:
         return next(iter(parts.values()))
     # NAME=FILE says that the files are to be told apart, and how.
-    return _joined(parts, reading.same_name or ("separate" if named else same_name), reading.columns())
-
-
-def _read(file: str, reading: ReadingOptions) -> Measurements:
-    from curvewise.learning.load import load_measurements
-
-    same = ("unit", "higher_is_better", "wide", "per_class", "metric", "drop_failed", "allow_large")
-    options: dict[str, Any] = {name: getattr(reading, name) for name in same}
-    split = {} if reading.split is None else {"split": reading.split}
-    options |= {"columns": reading.columns(), "where": {**(read_where(reading.where) or {}), **split}}
-    if file != STDIN:
-        return load_measurements(file, **options)
-    # The readers look at a file more than once, which a pipe does not allow.
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "stdin.csv"
-        path.write_bytes(sys.stdin.buffer.read())
-        return load_measurements(path, **options)
+    return _joined(parts, reading.same_name or ("separate" if named else same_name), reading.columns)
 
 
 def _joined(parts: dict[str, Measurements], same_name: str | None, columns: ColumnMap | None) -> Measurements:

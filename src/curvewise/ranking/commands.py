@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import sys
 import tomllib
@@ -22,27 +21,35 @@ from curvewise.cli.console import (
     DONE,
     FAILED,
     NETWORK,
+    PLOT_ENDINGS,
     READING,
+    AtLeast0,
+    AtLeast1,
+    DatasetReading,
     Drawing,
+    Flag,
     Level,
+    NetworkOptions,
     Numbers,
     Page,
     Showing,
     Texts,
     UsageError,
     Words,
-    check_folder,
-    check_picture,
+    check_file,
     in_options,
     named_files,
     note,
-    note_reading,
+    note_table,
+    options,
     read_options,
     read_where,
+    readable_file,
     save_plot,
     split_name,
     table_in_parts,
     warn_each,
+    write_csv,
 )
 from curvewise.errors import InputError, list_names, prefix, quietly
 from curvewise.text import format_count, format_number, interval_cell, pvalue_text
@@ -98,12 +105,10 @@ MOST_PAIRS = 20
 MOST_PANELS = 6
 Checkpoints = Annotated[list[str], Parameter(name="CHECKPOINT...", negative="")]
 Share = Annotated[float, Parameter(validator=Number(gte=0, lt=1))]
-Seed = Annotated[int, Parameter(validator=Number(gte=0))]
 
 
-@Parameter(name="*", group=DATA)
-@dataclass
-class TargetReading:
+@options(DATA)
+class TargetReading(DatasetReading):
     """Examples and labels of the task to rank for.
 
     Parameters
@@ -115,19 +120,12 @@ class TargetReading:
     labels
         File with the label of each example, for files of features: .npy, .npz, or text with one
         in each line. A class, several of 0 and 1, or a number; whole numbers in text are classes.
-    part
-        Training or test examples.
-    data_option
-        Option of the reader, as KEY=VALUE, such as size=32 for a folder of images, or x=images for an
-        .npz file; may be repeated.
     examples
         Maximum number of examples, drawn at random.
     """
 
     data: str | None = None
     labels: Path | None = None
-    part: Literal["train", "test"] = "train"
-    data_option: Texts = field(default_factory=list)
     examples: Annotated[int | None, Parameter(validator=Number(gte=4))] = None
 
     def check(self, found: Sequence[CheckpointFile]) -> None:
@@ -154,24 +152,13 @@ class TargetReading:
             return None, None if self.labels is None else read_labels(self.labels)
         from curvewise.study.data.load import load_dataset
 
-        spec: str | dict[str, Any] = self.data
-        if self.data_option:
-            kind = "path" if Path(self.data).exists() else "name"
-            spec = {"hf": self.data[3:]} if self.data.startswith("hf:") else {kind: self.data}
-            spec |= read_options(self.data_option)
-        dataset = load_dataset(spec)
-        for text in dataset.notes:
-            note(text)
-        x, y = (dataset.x, dataset.y) if self.part == "train" else (dataset.test_x, dataset.test_y)
-        if x is None or y is None:
-            raise UsageError(f"--part test: {dataset.name} has training examples only.")
+        dataset, x, y = self.read(load_dataset)
         note(f"{dataset.name}: {len(y):,} examples of {len(dataset.classes)} classes")
         return x, y
 
 
-@Parameter(name="*", group=NETWORK)
-@dataclass
-class FeatureReading:
+@options(NETWORK)
+class FeatureReading(NetworkOptions):
     """Extraction of features from checkpoints.
 
     Parameters
@@ -185,16 +172,6 @@ class FeatureReading:
         .toml file says of a checkpoint comes first.
     cache
         Folder for features, which are found again there.
-    factory
-        Function that makes the network for a file of weights: module:function, called with shape, classes
-        and options (installed, or a file in the current folder), or a name such as cnn
-        or resnet18.
-    factory_option
-        An option of the factory, as KEY=VALUE; may be repeated.
-    device
-        Device for networks, such as cpu, cuda or cuda:1. By default a GPU if there is one.
-    batch
-        Examples at a time; chosen by default.
     precision
         Precision of the arithmetic.
     """
@@ -202,10 +179,6 @@ class FeatureReading:
     layer: str | None = None
     preprocess: Texts = field(default_factory=list)
     cache: Path | None = None
-    factory: str | None = None
-    factory_option: Texts = field(default_factory=list)
-    device: str | None = None
-    batch: Annotated[int | None, Parameter(validator=Number(gte=1))] = None
     precision: Literal["float32", "bfloat16", "float16"] = "float32"
 
     @property
@@ -226,26 +199,63 @@ class FeatureReading:
         }
 
 
+@options()
+class RankingOptions:
+    """Options for ranking.
+
+    Parameters
+    ----------
+    by
+        The measure that ranks; the first by default.
+    k
+        Number of checkpoints to try.
+    test
+        Share of the examples that measures which are fitted are scored on; 0 for those that they
+        were fitted on.
+    resamples
+        Random halves of the examples that are drawn for intervals; 0 for none.
+    reliability
+        Correlation of the measure's scores with accuracies, where you know it, or the measure
+        whose reference to take; from published benchmarks by default.
+    level
+        Coverage of the intervals.
+    seed
+        Decides the examples, the split, the halves, and what is random in measures.
+    """
+
+    by: str | None = None
+    k: AtLeast1 = 3
+    test: Share = 0.2
+    resamples: AtLeast0 = 50
+    reliability: str | None = None
+    level: Level = 0.95
+    seed: AtLeast0 = 0
+
+    def settings(self) -> RankSettings:
+        """Return them as :func:`rank_checkpoints` takes them."""
+        from curvewise.ranking.rank import RankSettings, as_reliability
+
+        try:  # a correlation, or the name of the measure whose reference is meant
+            reliability: float | str | None = self.reliability and float(self.reliability)
+        except ValueError:
+            reliability = self.reliability
+        known = None if reliability is None else as_reliability(reliability)
+        return RankSettings(self.test or None, self.by, self.resamples, self.level, self.k, known, self.seed)
+
+
 @ranking.command
 def rank(
     checkpoints: Checkpoints,
     /,
     *,
-    reading: TargetReading | None = None,
-    measures: Words = [],  # noqa: B006
-    by: str | None = None,
-    k: Annotated[int, Parameter(validator=Number(gte=1))] = 3,
-    test: Share = 0.2,
-    resamples: Annotated[int, Parameter(validator=Number(gte=0))] = 50,
-    reliability: str | None = None,
-    level: Level = 0.95,
-    seed: Seed = 0,
-    extracting: FeatureReading | None = None,
-    dry_run: Annotated[bool, Parameter(negative="", show_default=False)] = False,
-    trust: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    reading: TargetReading = TargetReading(),
+    measures: Words = [],
+    how: RankingOptions = RankingOptions(),
+    extracting: FeatureReading = FeatureReading(),
+    dry_run: Flag = False,
+    trust: Flag = False,
     save: Path | None = None,
-    drawing: Drawing | None = None,
-    showing: Showing | None = None,
+    drawing: Drawing = Drawing(),
 ) -> int:
     """Rank checkpoints for a task before any of them is fine-tuned.
 
@@ -276,22 +286,6 @@ def rank(
         Files, folders, or NAME=FILE.
     measures
         Measures to compute, such as nleep,logme,knn; see `curvewise ranking measures`.
-    by
-        The measure that ranks; the first by default.
-    k
-        Number of checkpoints to try.
-    test
-        Share of the examples that measures which are fitted are scored on; 0 for those that they
-        were fitted on.
-    resamples
-        Random halves of the examples that are drawn for intervals; 0 for none.
-    reliability
-        Correlation of the measure's scores with accuracies, where you know it, or the measure
-        whose reference to take; from published benchmarks by default.
-    level
-        Coverage of the intervals.
-    seed
-        Decides the examples, the split, the halves, and what is random in measures.
     dry_run
         Show what would be done, and do nothing.
     trust
@@ -299,47 +293,38 @@ def rank(
     save
         Write the scores into this .csv file, which `curvewise ranking judge` reads.
     """
-    page = (showing or Showing()).page()
-    target = reading or TargetReading()
-    if save is not None:  # before anything is computed
-        if save.suffix.lower() != ".csv":
-            raise UsageError(f"--save {save} must end in .csv.")
-        check_folder("--save", save)
-    found = find_checkpoints(checkpoints, target.labels)
-    target.check(found)
+    page = drawing.page()
+    check_file("--save", save, (".csv",))  # before anything is computed
+    found = find_checkpoints(checkpoints, reading.labels)
+    reading.check(found)
     from curvewise.ranking.networks.rank import MEASURES, NEED_TORCH
-    from curvewise.ranking.rank import DEFAULT_MEASURES, RankSettings, as_reliability
+    from curvewise.ranking.rank import DEFAULT_MEASURES
     from curvewise.ranking.scoring import find_measures
 
-    try:  # a correlation, or the name of the measure whose reference is meant
-        told: float | str | None = reliability and float(reliability)
-    except ValueError:
-        told = reliability
     try:
         wanted = find_measures(measures or DEFAULT_MEASURES, MEASURES, NEED_TORCH)
-        trusted = None if told is None else as_reliability(told)
+        settings = how.settings()
     except InputError as error:
         raise UsageError(error.message) from error
     names = [measure.name for measure in wanted]
-    if by is not None and by not in names:
-        raise UsageError(f"--by {by} is none of the measures {', '.join(names)}: add it.")
+    if how.by is not None and how.by not in names:
+        raise UsageError(f"--by {how.by} is none of the measures {', '.join(names)}: add it.")
     if dry_run:
-        show_plan(page, found, {"measures": ", ".join(names), **target.plan()})
+        show_plan(page, found, {"measures": ", ".join(names), **reading.plan()})
         return page.close()
     if not trust:
         refuse_own_code(found)
-    how = RankSettings(test or None, by, resamples, level, k, trusted, seed)
-    result = rank_found(found, target, wanted, extracting or FeatureReading(), how)
+    result = rank_found(found, reading, wanted, extracting, settings)
     show_ranking(page, result)
     if save is not None:
-        save_scores(save, result)
-    save_plot(drawing.plot if drawing else None, lambda: result.plot())
+        columns = {"checkpoint": list(result.checkpoints), **result.scores}
+        write_csv(save, [list(columns), *zip(*columns.values(), strict=True)], "scores")
+    save_plot(page.plot, lambda: result.plot())
     lost = result.failures or result.missing.get(result.by)
     return page.close(FAILED if lost else DONE)
 
 
-@Parameter(name="*", group=READING)
-@dataclass
+@options(READING)
 class PoolReading:
     """Columns and conventions of a table of checkpoints with accuracies and scores.
 
@@ -392,7 +377,7 @@ class PoolReading:
     wide: Literal["checkpoints"] | None = None
     repeats: Literal["best", "mean"] | None = None
     where: Texts = field(default_factory=list)
-    allow_large: Annotated[bool, Parameter(negative="", show_default=False)] = False
+    allow_large: Flag = False
 
     def load(self, source: str, measures: Sequence[str]) -> CheckpointScores:
         """Read the table, and report on stderr how its columns were interpreted."""
@@ -400,21 +385,47 @@ class PoolReading:
 
         columns = {role: getattr(self, role) for role in ("checkpoint", "task", "group", "measure", "score")}
         columns["accuracy"] = self.accuracy_column
-        found = load_checkpoint_scores(
-            source,
-            accuracies=self.accuracy,
-            columns={role: name for role, name in columns.items() if name is not None},
-            measures=list(measures) or None,
-            wide=self.wide,
-            unit=self.unit,
-            reference=tuple(self.reference),
-            baselines=tuple(self.baseline) or None,
-            where=read_where(self.where),
-            repeats=self.repeats,
-            allow_large=self.allow_large,
-        )
-        note_reading([repr(found).partition("(")[2].removesuffix(")"), *found.notes])
-        return found
+        same = {name: getattr(self, name) for name in ("wide", "unit", "repeats", "allow_large")}
+        with readable_file(source) as path:
+            pool = load_checkpoint_scores(
+                path,
+                accuracies=self.accuracy,
+                columns={role: name for role, name in columns.items() if name is not None},
+                measures=list(measures) or None,
+                reference=tuple(self.reference),
+                baselines=tuple(self.baseline) or None,
+                where=read_where(self.where),
+                **same,
+            )
+        note_table(pool)
+        return pool
+
+
+@options()
+class Pictures:
+    """Further pictures of a judgement.
+
+    Parameters
+    ----------
+    heat
+        Draw measures × tasks into this .png, .svg or .pdf file.
+    cost
+        Draw the cost of measures against their Kendall into this file.
+    scatter
+        Draw scores against accuracies into this file.
+    bars
+        Draw accuracies less their mean into this file; no scores are needed for it alone.
+    """
+
+    heat: Path | None = None
+    cost: Path | None = None
+    scatter: Path | None = None
+    bars: Path | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse files that cannot be drawn before anything is read."""
+        for name, path in vars(self).items():
+            check_file(f"--{name}", path, PLOT_ENDINGS)
 
 
 @ranking.command
@@ -422,21 +433,17 @@ def judge(
     table: Annotated[str, Parameter(name="TABLE")],
     /,
     *,
-    measures: Words = [],  # noqa: B006
-    k: Numbers = [],  # noqa: B006
+    measures: Words = [],
+    k: Numbers = [],
     union: bool = True,
     value: str = "kendall",
-    by_task: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    by_task: Flag = False,
     level: Level = 0.95,
-    permutations: Annotated[int, Parameter(validator=Number(gte=0))] = 9999,
-    seed: Seed = 0,
-    reading: PoolReading | None = None,
-    heat: Path | None = None,
-    cost: Path | None = None,
-    scatter: Path | None = None,
-    bars: Path | None = None,
-    drawing: Drawing | None = None,
-    showing: Showing | None = None,
+    permutations: AtLeast0 = 9999,
+    seed: AtLeast0 = 0,
+    reading: PoolReading = PoolReading(),
+    pictures: Pictures = Pictures(),
+    drawing: Drawing = Drawing(),
 ) -> int:
     """Judge which measures rank checkpoints as fine-tuning does.
 
@@ -469,24 +476,12 @@ def judge(
         Draws of the paired tests, at most.
     seed
         Decides the draws.
-    heat
-        Draw measures × tasks into this .png, .svg or .pdf file.
-    cost
-        Draw the cost of measures against their Kendall into this file.
-    scatter
-        Draw scores against accuracies into this file.
-    bars
-        Draw accuracies less their mean into this file; no scores are needed for it alone.
     """
-    page = (showing or Showing()).page()
-    outputs = {"--heat": heat, "--cost": cost, "--scatter": scatter, "--bars": bars}
-    for option, path in outputs.items():
-        check_picture(option, path)
-    pool = (reading or PoolReading()).load(table, measures)
-    plot = drawing.plot if drawing else None
+    page = drawing.page()
+    pool = reading.load(table, measures)
     if not pool.scores:
         # Accuracies alone can be drawn, and nothing else.
-        if bars is None or any((plot, heat, cost, scatter)):
+        if pictures.bars is None or any((page.plot, pictures.heat, pictures.cost, pictures.scatter)):
             raise UsageError(
                 f"{table} has no scores of measures: name their columns with --measures (or, where each row is one "
                 "score, with --measure COLUMN --score COLUMN), or pass the table that has them as TABLE and this one "
@@ -494,10 +489,10 @@ def judge(
             )
         note(f"{table} has no scores of measures: accuracies are drawn, nothing is judged")
         page.document = {"type": "CheckpointScores", **pool.columns()}
-        _draw_pool(pool, [], None, bars)
+        _draw_pool(pool, [], pictures)
         return page.close()
-    if cost is not None and not pool.gflops:
-        raise UsageError(f"--cost {cost}: {table} has no costs, such as a column nleep_gflops.")
+    if pictures.cost is not None and not pool.gflops:
+        raise UsageError(f"--cost {pictures.cost}: {table} has no costs, such as a column nleep_gflops.")
     from curvewise.ranking.judgement import judge_rankings
 
     for number in k:
@@ -516,30 +511,31 @@ def judge(
     if value not in result.values:
         raise UsageError(f"--value {value}: use one of {', '.join(result.values)}.")
     show_judgement(page, result, value, by_task)
-    whose = drawn_groups(result) if plot or heat or cost else []
-    for path, kind in ((plot, "dots"), (heat, "heat"), (cost, "cost")):
-        save_plot(path, partial(result.plot, kind=kind, score=value, group=whose))
-    _draw_pool(pool, best_first(result)[:SCATTERED], scatter, bars)
+    drawn = ((page.plot, "dots"), (pictures.heat, "heat"), (pictures.cost, "cost"))
+    groups = drawn_groups(result) if any(path for path, _ in drawn) else []
+    for path, kind in drawn:
+        save_plot(path, partial(result.plot, kind=kind, score=value, group=groups))
+    _draw_pool(pool, best_first(result)[:SCATTERED], pictures)
     return page.close()
 
 
-def _draw_pool(pool: CheckpointScores, measures: list[str], scatter: Path | None, bars: Path | None) -> None:
+def _draw_pool(pool: CheckpointScores, measures: list[str], pictures: Pictures) -> None:
     """Draw scores against accuracies, and accuracies alone."""
     from curvewise import ranking as lens  # which loads its pictures when they are drawn
 
-    save_plot(scatter, lambda: lens.plot_checkpoint_scores(pool, measures))
-    save_plot(bars, lambda: lens.plot_fine_tuning(pool))
+    save_plot(pictures.scatter, lambda: lens.plot_checkpoint_scores(pool, measures))
+    save_plot(pictures.bars, lambda: lens.plot_fine_tuning(pool))
 
 
 @ranking.command
-def measures(*, showing: Showing | None = None) -> int:
+def measures(*, showing: Showing = Showing()) -> int:
     """List the measures, what they need and cost, and when they fail.
 
     Example: `curvewise ranking measures --table markdown`
     """
     from curvewise.ranking.networks.rank import MEASURES, NEED_TORCH
 
-    page = (showing or Showing()).page()
+    page = showing.page()
     if NEED_TORCH:
         note(NEED_TORCH)
     show_measures(page, list(MEASURES.values()))
@@ -776,7 +772,7 @@ def show_ranking(page: Page, result: CheckpointRanking) -> None:
     costs = result.costs()
     numbers = {"seconds": _numbers(costs["seconds"], 3), "GFLOPs": _numbers(costs["gflops"], 3)}
     if page.verbose:
-        page.table("Cost over all checkpoints", {"part": costs["part"], **numbers}, None)
+        page.table("Cost over all checkpoints", {"part": costs["part"], **numbers})
     page.document["costs"] = costs
     _show_lost(page, result)
     page.say(result.sentences())
@@ -801,7 +797,7 @@ def _show_lost(page: Page, result: CheckpointRanking) -> None:
         "has no": [what for what, _ in lost],
         "because": [in_options(why) for _, why in lost],
     }
-    page.table("Failed", columns, None)
+    page.table("Failed", columns)
 
 
 def show_measures(page: Page, found: Sequence[RankingMeasure]) -> None:
@@ -816,21 +812,7 @@ def show_measures(page: Page, found: Sequence[RankingMeasure]) -> None:
     # A terminal has no room for costs and failures; --verbose, --table and --json have all of it.
     brief = ("measure", "takes", "what it is")
     shown = [head for head in rows[0] if page.markup is not None or page.verbose or head in brief]
-    page.table("Measures of a checkpoint, more is better", {head: [row[head] for row in rows] for head in shown}, None)
-
-
-def save_scores(path: Path, result: CheckpointRanking) -> None:
-    """Write a row for each checkpoint, as ``curvewise ranking judge`` reads it."""
-    from curvewise.text import csv_cell
-
-    columns = {"checkpoint": list(result.checkpoints), **result.scores}
-    with open(path, "w", encoding="utf-8", newline="") as stream:
-        rows = csv.writer(stream, lineterminator="\n")
-        rows.writerow(map(csv_cell, columns))
-        rows.writerows(
-            ["" if value != value else csv_cell(value) for value in row] for row in zip(*columns.values(), strict=True)
-        )
-    note(f"scores written to {path}")
+    page.table("Measures of a checkpoint, more is better", {head: [row[head] for row in rows] for head in shown})
 
 
 def show_plan(page: Page, found: Sequence[CheckpointFile], about: Mapping[str, Any]) -> None:
@@ -847,7 +829,7 @@ def show_plan(page: Page, found: Sequence[CheckpointFile], about: Mapping[str, A
     ]
     page.document = {"type": "RankingPlan", **about, "checkpoints": rows}
     columns = {key: [row[key] for row in rows] for key in rows[0]}
-    page.table("Checkpoints", columns, None)
+    page.table("Checkpoints", columns)
     page.say("; ".join(f"{key}: {value}" for key, value in about.items()))
     note("--dry-run: nothing was computed")
 
@@ -880,7 +862,7 @@ def show_judgement(page: Page, result: RankingJudgement, value: str, by_task: bo
             _show_pairs(page, result, pairs.rows, value)
         if result.references:
             unit = " (%)" if result.in_percent else ""
-            page.table(f"References, which are never ranked{unit}", result.reference_columns(), None)
+            page.table(f"References, which are never ranked{unit}", result.reference_columns())
     elif result.references and not page.as_json:
         sys.stdout.write("\n" + result.reference_table(page.markup) + "\n")
     page.say(result.sentences())
@@ -939,7 +921,7 @@ def _show_pairs(page: Page, result: RankingJudgement, rows: Sequence[ComparisonR
     }
     what = "Differences" if len(order) == len(rows) else f"The {len(order)} clearest differences"
     title = f"{what} of {_head(value)}, {result.groups[-1]} (p adjusted by Holm for all pairs)"
-    page.table(title, columns, None)
+    page.table(title, columns)
 
 
 def _agreements(values: Iterable[float]) -> list[str]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -18,30 +17,36 @@ from cyclopts.validators import Number
 
 from curvewise.cli.console import (
     DATA,
-    GATE,
+    DONE,
     NETWORK,
+    PLOT_ENDINGS,
     READING,
+    VERDICTS,
+    AtLeast0,
+    DatasetReading,
     Drawing,
+    Flag,
     Level,
+    NetworkOptions,
     Numbers,
     Page,
     Showing,
     Texts,
     UsageError,
     Words,
-    check_folder,
-    check_picture,
+    check_file,
     expand_patterns,
+    gate_status,
     in_options,
     named_files,
     need_torch,
     note,
     note_reading,
+    options,
     read_options,
     save_plot,
-    usage_panel,
-    warn,
     warn_each,
+    write_csv,
 )
 from curvewise.errors import InputError, prefix, quietly
 from curvewise.text import format_number, interval_cell, pvalue_text, readable_columns
@@ -85,6 +90,8 @@ def _error_panel(error: CycloptsError) -> Any:
     """Show what was not understood; the other lenses compare with a command of its own."""
     from cyclopts import CycloptsPanel, UnknownCommandError
 
+    from curvewise.cli.app import usage_panel
+
     if isinstance(error, UnknownCommandError) and (error.unused_tokens or [""])[0] == "compare":
         return CycloptsPanel("Models are compared by `curvewise response measure A B`: give two or more to it.")
     return usage_panel(error)
@@ -123,25 +130,16 @@ Models = Annotated[list[str], Parameter(name="MODEL...", negative="", converter=
 OptionalModels = Annotated[
     list[str], Parameter(name="MODEL...", negative="", show_default=False, converter=expand_patterns)
 ]
-Seed = Annotated[int, Parameter(validator=Number(gte=0))]
 
 
-@Parameter(name="*", group=DATA)
-@dataclass
-class DataReading:
+@options(DATA)
+class DataReading(DatasetReading):
     """Options for reading the examples.
 
     Parameters
     ----------
-    data
-        Examples with their classes: an .npz file, a table, a folder of IDX files, of CIFAR's
-        binary files or of images with a subfolder for each class; or a name, such as digits,
-        fashion-mnist or cifar10.
     part
         Training or test examples. The scores are meant for those that the network was trained on.
-    data_option
-        How to read them, as KEY=VALUE, such as size=32 for a folder of images, or x=images for an
-        .npz file; may be repeated.
     mean
         What was subtracted from pixels (from 0 to 1) when the network was trained: one number for
         each channel, such as 0.49,0.48,0.45. By default nothing.
@@ -151,12 +149,10 @@ class DataReading:
         Take mean and std of the training examples, as networks of `curvewise study` do.
     """
 
-    data: str
-    part: Literal["train", "test"] = "train"
-    data_option: Texts = field(default_factory=list)
+    data: str = field()
     mean: Numbers = field(default_factory=list)
     std: Numbers = field(default_factory=list)
-    normalise: Annotated[bool, Parameter(negative="", show_default=False)] = False
+    normalise: Flag = False
 
     def load(self) -> tuple[Dataset, Examples]:
         """Load the data and the examples of the part; note on stderr what was done."""
@@ -167,17 +163,7 @@ class DataReading:
             raise UsageError("--mean and --std belong together: give both or neither.")
         if self.mean and self.normalise:
             raise UsageError("--normalise computes what --mean and --std say: give one of them.")
-        spec: str | dict[str, Any] = self.data
-        if self.data_option:
-            key = "hf" if self.data.startswith("hf:") else "path" if Path(self.data).exists() else "name"
-            spec = {key: self.data.removeprefix("hf:"), **read_options(self.data_option)}
-        dataset = load_dataset(spec)
-        for text in dataset.notes:
-            note(text)
-        test = self.part == "test"
-        x, y = (dataset.test_x, dataset.test_y) if test else (dataset.x, dataset.y)
-        if x is None or y is None:
-            raise UsageError(f"--part test: {dataset.name} has training examples only.")
+        dataset, x, y = self.read(load_dataset)
         mean, std = self._scale(dataset)
         examples = Examples(x, y, len(dataset.classes), mean, std, dataset.padding)
         how = "the network is given pixels from 0 to 1, not normalised (--mean and --std, or --normalise, if it was "
@@ -187,7 +173,7 @@ class DataReading:
         elif not dataset.is_image:
             how = "taken as they are"
         # Data without a test part may be a test set.
-        kind = "test " if test else "" if dataset.test_y is None else "training "
+        kind = "test " if self.part == "test" else "" if dataset.test_y is None else "training "
         shape = " × ".join(map(str, examples.shape))
         note(f"{dataset.name}: {len(y):,} {kind}examples of {examples.classes} classes, {shape}; {how}")
         return dataset, examples
@@ -207,31 +193,9 @@ class DataReading:
         return tuple(self.mean) or None, tuple(self.std) or None
 
 
-@Parameter(name="*", group=NETWORK)
-@dataclass
-class NetworkReading:
-    """Options for loading networks.
-
-    Parameters
-    ----------
-    factory
-        What makes the network for a file of weights: module:function, called with shape, classes
-        and options (installed, or a file in the current folder), or a name such as cnn
-        or resnet18.
-    factory_option
-        An option of the factory, as KEY=VALUE; may be repeated.
-    device
-        Where to run it, such as cpu, cuda or cuda:1. By default a GPU if there is one.
-    batch
-        Examples at a time; by default what is quick.
-    """
-
-    factory: str | None = None
-    factory_option: Annotated[
-        list[str], Parameter(name=("--factory-option", "--factory-options"), negative="", show_default=False)
-    ] = field(default_factory=list)
-    device: str | None = None
-    batch: Annotated[int | None, Parameter(validator=Number(gte=1))] = None
+@options(NETWORK)
+class NetworkReading(NetworkOptions):
+    """Options for loading networks."""
 
     @property
     def place(self) -> str | None:
@@ -246,57 +210,26 @@ class NetworkReading:
         from curvewise.nn.devices import find_device
         from curvewise.nn.files.model import check_answers, load_model
 
-        options = read_options(self.factory_option)
+        chosen = read_options(self.factory_option)
         if self.device is not None:
             find_device(self.device)
         tried = draw_sample(examples, examples=TRIED)
-        found = {}
+        networks = {}
         for name, file in named_files(files).items():
             made: dict[str, Any] = {"shape": examples.shape, "classes": examples.classes, "factory": self.factory}
-            loaded = load_model(file, **made, options=options, layer=layer, device=self.place, folder=Path())
+            loaded = load_model(file, **made, options=chosen, layer=layer, device=self.place, folder=Path())
             check_answers(loaded, tried.given(tried.x))
             note("; ".join([f"{file}: {loaded.kind}", *loaded.notes]))
-            found[name] = loaded
-        return found
+            networks[name] = loaded
+        return networks
 
 
-@response.command
-def measure(
-    models: OptionalModels = [],  # noqa: B006
-    /,
-    *,
-    reading: DataReading,
-    perturbation: Annotated[list[str], Parameter(consume_multiple=True, negative="")] = ["mixup-intra"],  # noqa: B006
-    layer: str | None = None,
-    magnitudes: Annotated[Words, Parameter(allow_leading_hyphen=True)] = [],  # noqa: B006
-    examples: Annotated[int, Parameter(validator=Number(gte=2))] = 23_040,
-    signs: Literal["fold", "keep"] = "fold",
-    padding: int | None = None,
-    mask: int | None = None,
-    fill: Annotated[float, Parameter(validator=Number(gte=0, lte=1))] = 0.0,
-    interpolation: Literal["bilinear", "nearest"] = "bilinear",
-    fail_if: Annotated[list[Gate], Parameter(negative="", show_default=False)] = [],  # noqa: B006
-    level: Level = 0.95,
-    seed: Seed = 0,
-    precision: Literal["float32", "bfloat16", "float16"] = "float32",
-    network: NetworkReading | None = None,
-    save: Path | None = None,
-    sheet: Path | None = None,
-    drawing: Drawing | None = None,
-    showing: Showing | None = None,
-) -> int:
-    """Measure how accuracy falls as examples are perturbed more and more, with Gi and Pal scores.
-
-    Several models are measured on the same examples, perturbed in the same ways, and compared.
-
-    Example: `curvewise response measure net.pt2 --data digits --perturbation rotation --plot r.png`
-
-    Example: `curvewise response measure a.safetensors b.safetensors --factory cnn --data x.npz`
+@options()
+class Perturbing:
+    """Options for perturbing examples.
 
     Parameters
     ----------
-    models
-        Files of trained networks, or NAME=FILE.
     perturbation
         What is done to the examples; several may be given, such as rotation noise. See
         `curvewise response perturbations`. module:function for one of your own, called with a
@@ -319,6 +252,61 @@ def measure(
         Value from 0 to 1 of what comes in from outside an image.
     interpolation
         For what moves pixels by parts of a pixel.
+    """
+
+    perturbation: Annotated[list[str], Parameter(consume_multiple=True, negative="")] = field(
+        default_factory=lambda: ["mixup-intra"]
+    )
+    layer: str | None = None
+    magnitudes: Annotated[Words, Parameter(allow_leading_hyphen=True)] = field(default_factory=list)
+    examples: Annotated[int, Parameter(validator=Number(gte=2))] = 23_040
+    signs: Literal["fold", "keep"] = "fold"
+    padding: int | None = None
+    mask: int | None = None
+    fill: Annotated[float, Parameter(validator=Number(gte=0, lte=1))] = 0.0
+    interpolation: Literal["bilinear", "nearest"] = "bilinear"
+
+    def find(self, names: Sequence[str]) -> list[Any]:
+        """Find perturbations by their names, or as the user's own functions."""
+        from curvewise.nn.own_code import find_function
+        from curvewise.response.networks.perturbations import find_perturbation
+
+        how = {name: getattr(self, name) for name in ("fill", "interpolation", "padding", "mask")}
+        try:
+            found = [find_function("perturbation", name, Path()) if ":" in name else name for name in names]
+            return [find_perturbation(one, **how) for one in found]
+        except InputError as error:
+            raise UsageError(in_options(error.message)) from error
+
+
+@response.command
+def measure(
+    models: OptionalModels = [],
+    /,
+    *,
+    reading: DataReading,
+    perturbing: Perturbing = Perturbing(),
+    fail_if: Annotated[list[Gate], Parameter(negative="", show_default=False)] = [],
+    level: Level = 0.95,
+    seed: AtLeast0 = 0,
+    precision: Literal["float32", "bfloat16", "float16"] = "float32",
+    network: NetworkReading = NetworkReading(),
+    save: Path | None = None,
+    sheet: Path | None = None,
+    drawing: Drawing = Drawing(),
+) -> int:
+    """Measure how accuracy falls as examples are perturbed more and more, with Gi and Pal scores.
+
+    Several models are measured on the same examples, perturbed in the same ways, and compared.
+
+    Example: `curvewise response measure net.pt2 --data digits --perturbation rotation --plot r.png`
+
+    Example: `curvewise response measure a.safetensors b.safetensors --factory cnn --data x.npz`
+
+    Parameters
+    ----------
+    models
+        Files of trained networks, or NAME=FILE.
     fail_if
         With two models: exit with status 3 if the first is shown to have a worse Gi-score than the
         second, a better one, or if nothing is shown. May be repeated.
@@ -334,67 +322,55 @@ def measure(
         Draw a few of the perturbed examples into this .png, .svg or .pdf file; of several
         perturbations into one each, such as sheet-rotation.png for sheet.png.
     """
-    page = (showing or Showing()).page()
-    where = read_layer(layer)
+    page = drawing.page()
+    layer = read_layer(perturbing.layer)
     # Everything that can be refused is refused before networks are loaded and measured.
-    if save is not None:
-        if save.suffix.lower() != ".csv":
-            raise UsageError(f"--save {save} must end in .csv.")
-        check_folder("--save", save)
-    check_picture("--sheet", sheet)
-    if sheet is not None and where is not None:
+    check_file("--save", save, (".csv",))
+    check_file("--sheet", sheet, PLOT_ENDINGS)
+    if sheet is not None and layer is not None:
         raise UsageError("--sheet shows images, which --layer leaves as they are: drop one.")
-    models, changes = split_perturbations(models, perturbation)
-    asked = read_magnitudes(magnitudes)
+    models, names = split_perturbations(models, perturbing.perturbation)
+    magnitudes = read_magnitudes(perturbing.magnitudes)
     if fail_if and len(models) != 2:
         raise UsageError(f"--fail-if compares two models: {len(models)} given.")
     if twice := [file for file in models if models.count(file) > 1]:
         raise UsageError(f"{twice[0]} is given twice: give each model once.")
     need_torch()
-    from curvewise.nn.own_code import find_function
     from curvewise.response.networks.measurement import measure_responses
-    from curvewise.response.networks.perturbations import find_perturbation
     from curvewise.response.networks.trial import Execution
 
-    try:
-        found: list[Any] = [find_function("perturbation", c, Path()) if ":" in c else c for c in changes]
-        how: dict[str, Any] = {"fill": fill, "interpolation": interpolation, "padding": padding, "mask": mask}
-        several = [find_perturbation(one, **how) for one in found]
-    except InputError as error:
-        raise UsageError(in_options(error.message)) from error
+    changes = perturbing.find(names)
     dataset, data = reading.load()
     if sheet is not None and not dataset.is_image:
         raise UsageError(f"--sheet shows images, and {dataset.name} has none.")
-    networks = network or NetworkReading()
-    loaded = networks.load(models, data, where)
-    with quietly(), progress_share(", ".join(one.name for one in several)) as progress:
+    loaded = network.load(models, data, layer)
+    with quietly(), progress_share(", ".join(change.name for change in changes)) as progress:
         curves = measure_responses(
             {name: file.model for name, file in loaded.items()},
             data,
-            several,
-            layer=where,
-            magnitudes=asked,
-            examples=examples,
-            signs=signs,
-            device=Execution(networks.place, networks.batch, precision),
+            changes,
+            layer=layer,
+            magnitudes=magnitudes,
+            examples=perturbing.examples,
+            signs=perturbing.signs,
+            device=Execution(network.place, network.batch, precision),
             rng=seed,
             progress=progress,
         )
-    met = show_responses(page, curves, level, fail_if)
+    status = show_responses(page, curves, level, fail_if)
     if save is not None:
         save_curves(save, curves, level)
     if sheet is not None:
-        shown = () if asked is None or isinstance(asked, str) else asked
-        for change in several:
+        shown = magnitudes if isinstance(magnitudes, list) else []
+        for change in changes:
             safe = re.sub(r"[^\w.-]+", "-", change.name)  # a function of the user's may be called anything
             named = sheet.with_stem(f"{sheet.stem}-{safe}")
-            save_plot(sheet if len(several) == 1 else named, partial(draw_sheet, dataset, data, change, shown, seed))
-    save_plot(drawing.plot if drawing else None, lambda: draw_curves(curves, level))
-    return page.close(GATE if met else 0)
+            save_plot(sheet if len(changes) == 1 else named, partial(draw_sheet, dataset, data, change, shown, seed))
+    save_plot(page.plot, lambda: draw_curves(curves, level))
+    return page.close(status)
 
 
-@Parameter(name="*", group=READING)
-@dataclass
+@options(READING)
 class CorpusReading:
     """Options for reading a corpus.
 
@@ -420,12 +396,12 @@ class CorpusReading:
     """
 
     gap: str | None = None
-    hyperparameter: Annotated[list[str] | None, Parameter(negative="", show_default=False)] = None
+    hyperparameter: Texts = field(default_factory=list)
     task: str | None = None
     train_accuracy: str | None = None
     unit: Literal["fraction", "percent"] | None = None
     predictions: Path | None = None
-    allow_large: Annotated[bool, Parameter(negative="", show_default=False)] = False
+    allow_large: Flag = False
 
     def load(self, source: str, signs: dict[str, int | None], shelf: bool) -> ModelCorpus:
         """Read the models; ``signs`` has the measures to judge, and their orientations."""
@@ -460,22 +436,46 @@ class CorpusReading:
         return corpus
 
 
+@options()
+class Judging:
+    """Options for judging measures.
+
+    Parameters
+    ----------
+    mode
+        What the table shows beside the corrected conditional mutual information, and the order of
+        measures follows: that, the competition's (pgdl, which the paper has), or a correlation.
+    permutations
+        Draws of the null.
+    level
+        Coverage of the intervals.
+    seed
+        Decides all draws.
+    """
+
+    mode: Mode = "corrected"
+    permutations: AtLeast0 = 999
+    level: Level = 0.95
+    seed: AtLeast0 = 0
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Arguments of :func:`judge_measures`."""
+        return {"permutations": self.permutations, "level": self.level, "rng": self.seed}
+
+
 @response.command
 def judge(
     corpus: Annotated[str, Parameter(name="CORPUS")],
     /,
     *,
-    measure: Texts = [],  # noqa: B006
-    shelf: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    measure: Texts = [],
+    shelf: Flag = False,
     least_train_accuracy: Annotated[float | None, Parameter(validator=Number(gte=0, lte=1))] = None,
-    mode: Mode = "corrected",
-    permutations: Annotated[int, Parameter(validator=Number(gte=0))] = 999,
-    level: Level = 0.95,
-    seed: Seed = 0,
-    reading: CorpusReading | None = None,
+    judging: Judging = Judging(),
+    reading: CorpusReading = CorpusReading(),
     scatter: Path | None = None,
-    drawing: Drawing | None = None,
-    showing: Showing | None = None,
+    drawing: Drawing = Drawing(),
 ) -> int:
     """Judge which measures predict the generalisation gap, on a corpus of trained models.
 
@@ -497,34 +497,19 @@ def judge(
         Measures that are called as those of `curvewise response measures` have their direction.
     least_train_accuracy
         Leave out models with a lower training accuracy; the paper takes 0.8.
-    mode
-        What the table of tasks shows and the order of measures follows: the corrected conditional
-        mutual information, the competition's, or a correlation.
-    permutations
-        Draws of the null.
-    level
-        Coverage of the intervals.
-    seed
-        Decides the draws.
     scatter
         Draw the best measures against the gap into this .png, .svg or .pdf file.
     """
-    page = (showing or Showing()).page()
-    check_picture("--scatter", scatter)
+    page = drawing.page()
+    check_file("--scatter", scatter, PLOT_ENDINGS)
     signs = read_measures(measure)
-    models = (reading or CorpusReading()).load(corpus, signs, shelf)
+    models = reading.load(corpus, signs, shelf)
     from curvewise.response.judgement import judge_measures
 
     with quietly():
-        result = judge_measures(
-            models,
-            list(signs) or None,
-            least_train_accuracy=least_train_accuracy,
-            permutations=permutations,
-            level=level,
-            rng=seed,
-        )
-    show_judgement(page, result, mode)
+        how = {"least_train_accuracy": least_train_accuracy, **judging.arguments}
+        result = judge_measures(models, list(signs) or None, **how)
+    show_judgement(page, result, judging.mode)
 
     def draw_scatter() -> Any:
         """Draw the best measures against the gap, a panel for each task."""
@@ -534,7 +519,7 @@ def judge(
         return plot_measures(models, best, judgement=result, least_train_accuracy=least_train_accuracy)
 
     save_plot(scatter, draw_scatter)
-    save_plot(drawing.plot if drawing else None, result.plot)
+    save_plot(page.plot, result.plot)
     return page.close()
 
 
@@ -543,20 +528,16 @@ def invariance(
     study: Annotated[Path, Parameter(name="STUDY")],
     /,
     *,
-    perturbation: Texts = [],  # noqa: B006
-    hyperparameter: Texts = [],  # noqa: B006
+    perturbation: Texts = [],
+    hyperparameter: Texts = [],
     magnitudes: Annotated[int, Parameter(validator=Number(gte=2))] = 11,
     examples: Annotated[int | None, Parameter(validator=Number(gte=2))] = None,
     least_train_accuracy: Annotated[float, Parameter(validator=Number(gte=0, lte=1))] = 0.8,
-    mode: Mode = "corrected",
-    permutations: Annotated[int, Parameter(validator=Number(gte=0))] = 999,
-    level: Level = 0.95,
-    seed: Seed = 0,
+    judging: Judging = Judging(),
     device: str | None = None,
-    workers: Annotated[int, Parameter(validator=Number(gte=0))] = 0,
-    trust: Annotated[bool, Parameter(negative="", show_default=False)] = False,
-    drawing: Drawing | None = None,
-    showing: Showing | None = None,
+    workers: AtLeast0 = 0,
+    trust: Flag = False,
+    drawing: Drawing = Drawing(),
 ) -> int:
     """Judge which measure on training data predicts how well a study's networks tolerate a perturbation.
 
@@ -580,15 +561,6 @@ def invariance(
         Training examples for the response curve; all by default.
     least_train_accuracy
         Leave out networks with a lower training accuracy; the paper takes 0.8.
-    mode
-        What the table shows beside the corrected conditional mutual information, and the order of measures follows:
-        pgdl is the competition's, which the paper has; or a correlation.
-    permutations
-        Draws of the null.
-    level
-        Coverage of the intervals.
-    seed
-        Decides all draws.
     device
         Where to run the networks, such as cpu or cuda. By default a GPU if there is one.
     workers
@@ -596,7 +568,7 @@ def invariance(
     trust
         Import code that the study names.
     """
-    page = (showing or Showing()).page()
+    page = drawing.page()
     need_torch()
     from curvewise.response.judgement import judge_measures
     from curvewise.study.response import keep_invariance, list_invariances, measure_invariance
@@ -609,22 +581,20 @@ def invariance(
             f"{study} trains with no perturbation that it evaluates over a range: add one as an augmentation, and "
             "[evaluate.NAME] with perturbation and magnitude = [low, high]."
         )
-    if drawing is not None and drawing.plot is not None and len(chosen) > 1:
+    if page.plot is not None and len(chosen) > 1:
         raise UsageError(f"--plot draws one judgement, and there are {len(chosen)}: say which --perturbation.")
-    how: dict[str, Any] = {"hyperparameters": list(hyperparameter) or None, "magnitudes": magnitudes}
-    how |= {"examples": examples, "device": device, "workers": workers, "rng": seed}
+    how: dict[str, Any] = {"magnitudes": magnitudes, "examples": examples, "rng": judging.seed}
+    where: dict[str, Any] = {"device": device, "workers": workers}
     judged = {}
     for name in chosen:
         with quietly():
-            corpus = measure_invariance(loaded, name, **how)
-            keep_invariance(loaded, name, corpus, magnitudes=magnitudes, examples=examples, rng=seed)
-            judged[name] = judge_measures(
-                corpus, least_train_accuracy=least_train_accuracy, permutations=permutations, level=level, rng=seed
-            )
+            corpus = measure_invariance(loaded, name, hyperparameters=list(hyperparameter) or None, **where, **how)
+            keep_invariance(loaded, name, corpus, **how)
+            judged[name] = judge_measures(corpus, least_train_accuracy=least_train_accuracy, **judging.arguments)
         for text in corpus.notes:
             note(f"{name}: {text}")
     if len(judged) == 1:
-        show_judgement(page, judged[chosen[0]], mode)
+        show_judgement(page, judged[chosen[0]], judging.mode)
     else:
         rows = [(name, row) for name, found in judged.items() for row in found.rows]
         columns: dict[str, list[Any]] = {"perturbation": [name for name, _ in rows]}
@@ -633,30 +603,30 @@ def invariance(
             column = "CMI" if end == "estimate" else end
             columns[column] = _shown("cmi", (getattr(row.cmi, end) for _, row in rows), 1)
         columns["p"] = [pvalue_text(row.pvalue) for _, row in rows]
-        if mode != "corrected":
-            value = VALUES[mode][0]
+        if judging.mode != "corrected":
+            value = VALUES[judging.mode][0]
             columns[value] = _shown(value, (row.value(value) for _, row in rows))
-        page.table(f"Measures on training data (CMI × 100, {level:.0%} intervals)", columns, None)
+        page.table(f"Measures on training data (CMI × 100, {judging.level:.0%} intervals)", columns)
         warn_each([prefix(f"{name}: ", text) for name, found in judged.items() for text in found.all_warnings])
         page.document = {"type": "Invariance", "judgements": {k: found.to_dict() for k, found in judged.items()}}
-    save_plot(drawing.plot if drawing else None, judged[chosen[0]].plot)
+    save_plot(page.plot, judged[chosen[0]].plot)
     return page.close()
 
 
 @response.command
 def measures(
-    models: OptionalModels = [],  # noqa: B006
+    models: OptionalModels = [],
     /,
     *,
     reading: DataReading | None = None,
-    measure: Texts = [],  # noqa: B006
+    measure: Texts = [],
     layer: str = "1",
     examples: Annotated[int, Parameter(validator=Number(gte=2))] = 5000,
     initial: str | None = None,
     twin: str | None = None,
-    seed: Seed = 0,
-    network: NetworkReading | None = None,
-    showing: Showing | None = None,
+    seed: AtLeast0 = 0,
+    network: NetworkReading = NetworkReading(),
+    showing: Showing = Showing(),
 ) -> int:
     """List the measures that may predict how well a network generalises, or compute them.
 
@@ -682,7 +652,7 @@ def measures(
     seed
         Decides the examples and all noise.
     """
-    page = (showing or Showing()).page()
+    page = showing.page()
     need_torch()
     if not models:
         if reading is not None or measure or initial or twin:
@@ -695,17 +665,17 @@ def measures(
     from curvewise.response.networks.trial import Execution
 
     _, data = reading.load()
-    networks, where = network or NetworkReading(), read_layer(layer) or 1
-    loaded = networks.load(models, data, where)
+    where = read_layer(layer) or 1
+    loaded = network.load(models, data, where)
     # Exported programs and ONNX files show no modules.
     closed = next((f for f in loaded.values() if not f.kind.startswith("weights")), None)
     if closed is not None:
         why = "measures look at every layer: give weights (.safetensors) with --factory."
         raise UsageError(f"{closed.path} is an {closed.kind}, and {why}")
-    how: dict[str, Any] = {"device": Execution(networks.place, networks.batch), "examples": examples, "rng": seed}
+    how: dict[str, Any] = {"device": Execution(network.place, network.batch), "examples": examples, "rng": seed}
     for key, file in (("initial", initial), ("twin", twin)):
         if file is not None:
-            how[key] = next(iter(networks.load([file], data, where).values())).model
+            how[key] = next(iter(network.load([file], data, where).values())).model
     results = {}
     for name, model in loaded.items():
         with quietly(), progress_share(name) as progress:
@@ -717,12 +687,12 @@ def measures(
 
 
 @response.command
-def perturbations(*, showing: Showing | None = None) -> int:
+def perturbations(*, showing: Showing = Showing()) -> int:
     """List the perturbations, what they change, and the magnitudes they take.
 
     Example: `curvewise response perturbations`
     """
-    page = (showing or Showing()).page()
+    page = showing.page()
     need_torch()
     from curvewise.response.networks.perturbations import PERTURBATIONS
 
@@ -743,7 +713,7 @@ def perturbations(*, showing: Showing | None = None) -> int:
             for low, high in [p.usual]
         ],
     }
-    page.table("Perturbations", columns, None)
+    page.table("Perturbations", columns)
     return page.close()
 
 
@@ -759,16 +729,12 @@ def _statistics(x: NDArray[Any]) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and standard deviation of each feature, or of each channel from 0 to 1; 1 where nothing varies."""
     import numpy as np
 
-    if x.ndim == 2:
-        values = x.astype(np.float64)
-        mean, std = values.mean(axis=0), values.std(axis=0)
-    else:
-        # From counts of bytes: images need not be copied as floating point.
-        counts = [np.bincount(x[:, c].ravel(), minlength=256) for c in range(x.shape[1])]
-        share = np.stack(counts) / counts[0].sum()
-        levels = np.arange(256) / 255
-        mean = share @ levels
-        std = np.sqrt(np.maximum(share @ levels**2 - mean**2, 0))
+    from curvewise.study.data.dataset import level_counts, level_statistics
+
+    if x.ndim > 2:
+        return level_statistics(level_counts(x, np.arange(len(x))))
+    values = x.astype(np.float64)
+    mean, std = values.mean(axis=0), values.std(axis=0)
     return tuple(mean.tolist()), tuple(np.where(std > 0, std, 1.0).tolist())
 
 
@@ -837,22 +803,22 @@ def draw_sheet(dataset: Dataset, data: Examples, change: Any, magnitudes: Sequen
 
 def show_responses(
     page: Page, curves: Mapping[str, Mapping[str, ResponseCurve]], level: float, gates: Sequence[str]
-) -> bool:
-    """Print the curves for one perturbation after another; return True if a gate holds for any."""
-    documents, met = {}, False
-    for name, found in curves.items():
-        met = show_response(page, found, level, gates) or met
+) -> int:
+    """Print the curves for one perturbation after another; return the exit status that the gates ask for."""
+    documents, status = {}, DONE
+    for name, by_model in curves.items():
+        status = max(show_response(page, by_model, level, gates), status)
         documents[name] = page.document
     if len(documents) > 1:
         page.document = {"type": "Responses", "perturbations": documents}
-    return met
+    return status
 
 
-def show_response(page: Page, curves: Mapping[str, ResponseCurve], level: float, gates: Sequence[str]) -> bool:
-    """Print one curve, or several and how they compare; return True if a gate holds."""
+def show_response(page: Page, curves: Mapping[str, ResponseCurve], level: float, gates: Sequence[str]) -> int:
+    """Print one curve, or several and how they compare; return the exit status that the gates ask for."""
     if len(curves) == 1:
         show_curve(page, next(iter(curves.values())), level)
-        return False
+        return DONE
     show_curves(page, curves, level)
     from curvewise.response.comparison import compare_responses
 
@@ -863,10 +829,8 @@ def show_response(page: Page, curves: Mapping[str, ResponseCurve], level: float,
     if len(found) == 1:
         page.say(found[0].sentences(), style="bold")
     warn_each([prefix(f"{c.a}, {c.b}: ", w) for c in found for w in c.all_warnings])
-    verdict = {"a better": "better", "b better": "worse"}.get(found[0].verdict, "undecided")
-    if verdict in gates:
-        warn(f"--fail-if {verdict} holds for {next(iter(curves.values())).perturbation}: exit status {GATE}.")
-    return verdict in gates
+    verdict = VERDICTS.get(found[0].verdict, "undecided")
+    return gate_status(gates, [verdict], f" for {next(iter(curves.values())).perturbation}")
 
 
 def read_measures(words: Sequence[str]) -> dict[str, int | None]:
@@ -898,11 +862,11 @@ def show_judgement(page: Page, result: MeasureJudgement, mode: str) -> None:
         columns: dict[str, list[Any]] = {"measure": names}
         for task in result.shown_tasks:
             columns[task] = _shown(value, (result.row(name, task).value(value) for name in names))
-        page.table(f"{words}, by task (models: {counts})", columns, None)
+        page.table(f"{words}, by task (models: {counts})", columns)
     if page.markup is None:
         whole = "on average over the tasks" if len(result.tasks) > 1 else "of " + result.tasks[0]
         title = f"Measures {whole}, {result.models:,} models (CMI × 100, {result.level:.0%} intervals)"
-        page.table(title, _details(result, value), None)
+        page.table(title, _details(result, value))
         if any(row.directed for row in result.rows):
             page.say("Correlations are in the direction that a measure is held to.")
         if not all(row.directed for row in result.rows):
@@ -940,11 +904,11 @@ def _shown(value: str, scores: Iterable[float], digits: int = 2) -> list[str]:
 def show_curve(page: Page, curve: ResponseCurve, level: float) -> None:
     """Print one curve and its scores."""
     page.document = curve.to_dict(level)
-    page.table(curve.table_note(level), readable_columns(curve.columns(level), "fraction"), None)
+    page.table(curve.table_note(level), readable_columns(curve.columns(level), "fraction"))
     scores = curve.scores(level)
     if page.verbose or page.markup:
         rows = {"score": [SCORES[key] for key in scores], "estimate": _cells(scores.items())}
-        page.table(f"Scores ({level:.0%} intervals)", rows, None)
+        page.table(f"Scores ({level:.0%} intervals)", rows)
     page.say(curve.sentences(level))
     warn_each(curve.all_warnings)
 
@@ -965,7 +929,7 @@ def show_curves(page: Page, curves: Mapping[str, ResponseCurve], level: float) -
     title = (
         f"Response to {first.perturbation} at {first.where} ({level:.0%} intervals; a low Gi and a high Pal are good)"
     )
-    page.table(title, columns, None)
+    page.table(title, columns)
     warn_each([prefix(f"{name}: ", w) for name, c in curves.items() for w in c.all_warnings])
 
 
@@ -984,23 +948,17 @@ def show_pairs(page: Page, found: Sequence[ResponseComparison], level: float) ->
         "difference": _cells([(key, c.differences[key]) for _, c, key in rows]),
         "p": [pvalue_text(c.pvalues[key]) for _, c, key in rows],
     }
-    page.table(f"{title} ({level:.0%} intervals)", columns, None)
+    page.table(f"{title} ({level:.0%} intervals)", columns)
 
 
 def save_curves(path: Path, curves: Mapping[str, Mapping[str, ResponseCurve]], level: float) -> None:
     """Write a row for each perturbation, model and magnitude."""
-    from curvewise.text import csv_cell
-
-    with open(path, "w", encoding="utf-8", newline="") as stream:
-        rows = csv.writer(stream, lineterminator="\n")
-        head = ("model", "perturbation", "layer")
-        every = [(name, curve) for found in curves.values() for name, curve in found.items()]
-        rows.writerow([*head, *every[0][1].columns()])
-        for name, curve in every:
-            about = (name, curve.perturbation, curve.layer)
-            table = (column.tolist() for column in curve.columns(level).values())
-            rows.writerows(map(csv_cell, (*about, *row)) for row in zip(*table, strict=True))
-    note(f"curves written to {path}")
+    every = [(name, curve) for by_model in curves.values() for name, curve in by_model.items()]
+    rows: list[list[Any]] = [["model", "perturbation", "layer", *every[0][1].columns()]]
+    for name, curve in every:
+        table = (column.tolist() for column in curve.columns(level).values())
+        rows += [[name, curve.perturbation, curve.layer, *row] for row in zip(*table, strict=True)]
+    write_csv(path, rows, "curves")
 
 
 def show_measures(page: Page, found: Mapping[str, ModelMeasures]) -> None:
@@ -1015,7 +973,7 @@ def show_measures(page: Page, found: Mapping[str, ModelMeasures]) -> None:
         values = [result.values.get(key, float("nan")) for key in names]
         columns[model] = ["–" if v != v else format_number(v) for v in values]
     columns["larger gap if"] = [_higher(signs[key]) for key in names]
-    page.table("Measures", columns, None)
+    page.table("Measures", columns)
     warn_each([prefix(f"{name}: ", w) for name, result in found.items() for w in result.all_warnings])
 
 
@@ -1039,7 +997,7 @@ def show_shelf(page: Page) -> None:
     if page.markup is None:
         del columns["cost"]
         columns["what it is"] = [m.about.partition(" (")[0].rstrip(".") for m in shelf]
-    page.table("Measures of a network that may go with its generalisation gap", columns, None)
+    page.table("Measures of a network that may go with its generalisation gap", columns)
 
 
 def _higher(orientation: int) -> str:

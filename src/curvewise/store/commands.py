@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from curvewise.cli.console import DONE, FAILED, Showing, UsageError, check_folder, note, warn_each
+from curvewise.cli.console import DONE, FAILED, Flag, Showing, UsageError, check_file, note, warn_each
 from curvewise.errors import StoreError
 
 store = App(
@@ -20,13 +20,12 @@ store = App(
 )
 
 Store = Annotated[Path, Parameter(name="STORE")]
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 OPTIONS = {"store": "", "path": ""}
 """Arguments that have no option of their name: both are positional."""
 
 
 @store.command(name="list")
-def list_store(folder: Store, /, *, showing: Showing | None = None) -> int:
+def list_store(folder: Store, /, *, showing: Showing = Showing()) -> int:
     """Count the runs of a store, by learner and training size.
 
     Example: `curvewise store list study-runs`
@@ -36,7 +35,7 @@ def list_store(folder: Store, /, *, showing: Showing | None = None) -> int:
     folder
         Folder of the store.
     """
-    page = (showing or Showing()).page()
+    page = showing.page()
     from curvewise.store.read import list_runs
 
     _check_store(folder)
@@ -53,14 +52,14 @@ def list_store(folder: Store, /, *, showing: Showing | None = None) -> int:
     columns |= {state: [counts[k][state] for k in order] for state in ("done", "failed")}
     page.document = {"store": str(folder), "runs": len(runs), "counts": columns}
     if runs:
-        page.table(f"{len(runs):,} runs in {folder}", columns, 4)
+        page.table(f"{len(runs):,} runs in {folder}", columns)
     else:
         page.say(f"{folder} holds no runs.")
     return page.close()
 
 
 @store.command
-def verify(folder: Store, /, *, remove: Flag = False, showing: Showing | None = None) -> int:
+def verify(folder: Store, /, *, remove: Flag = False, showing: Showing = Showing()) -> int:
     """Read every file of a store and check it against its checksum.
 
     Exit status 0 if all are as they were written, 1 if anything is damaged.
@@ -74,7 +73,7 @@ def verify(folder: Store, /, *, remove: Flag = False, showing: Showing | None = 
     remove
         Move damaged runs to .damaged inside the store, so that the study makes them again.
     """
-    page = (showing or Showing()).page()
+    page = showing.page()
     from curvewise.store.verify import verify_store
 
     found = verify_store(folder, remove=remove)
@@ -92,7 +91,7 @@ def verify(folder: Store, /, *, remove: Flag = False, showing: Showing | None = 
 
 
 @store.command
-def export(folder: Store, path: Path, /, *, overwrite: Flag = False, showing: Showing | None = None) -> int:
+def export(folder: Store, path: Path, /, *, overwrite: Flag = False, showing: Showing = Showing()) -> int:
     """Write a table with a row for each run: its coordinates, metrics and environment.
 
     Example: `curvewise store export study-runs runs.parquet`
@@ -106,14 +105,12 @@ def export(folder: Store, path: Path, /, *, overwrite: Flag = False, showing: Sh
     overwrite
         Replace the file if it is there.
     """
-    page = (showing or Showing()).page()
+    page = showing.page()
     from curvewise.store.tables import ENDINGS, export_store
 
-    if path.suffix.lower() not in ENDINGS:
-        raise UsageError(f"{path} must end in {', '.join(ENDINGS)}.")
+    check_file("PATH", path, ENDINGS)
     if path.exists() and not overwrite:
         raise UsageError(f"{path} already exists: choose another name, or pass --overwrite.")
-    check_folder("PATH", path)
     _check_store(folder)
     export_store(folder, path, overwrite=overwrite)
     note(f"written to {path}")

@@ -7,15 +7,32 @@ import json as json_library
 import re
 import tempfile
 import tomllib
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import field, fields, replace
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Group, Parameter
 from cyclopts.validators import Number
 
-from curvewise.cli.console import DONE, FAILED, Form, Page, Showing, UsageError, in_options, note, warn_each
+from curvewise.cli.console import (
+    DONE,
+    FAILED,
+    AtLeast0,
+    AtLeast1,
+    Flag,
+    Form,
+    Page,
+    Showing,
+    Texts,
+    UsageError,
+    in_options,
+    note,
+    options,
+    warn_each,
+)
 from curvewise.errors import CurvewiseError, InputError, MissingDependencyError, os_reason
 from curvewise.nn.training import Training
 from curvewise.progress import waiting
@@ -41,12 +58,9 @@ MOST_ROWS = 20
 """Of a plan in the terminal; one with more has a row for each learner instead of one for each size."""
 
 File = Annotated[Path, Parameter(name="FILE")]
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 MAKING = Group("How to make the runs", sort_key=3)
 ON_RAY = Group("On a Ray cluster", sort_key=4)
 WATCHING = Group("Watch it run", sort_key=5)
-Device = Annotated[str | None, Parameter(group=MAKING)]
-Trust = Annotated[bool, Parameter(negative="", show_default=False)]
 
 
 @study.command
@@ -81,9 +95,9 @@ def plan(
     /,
     *,
     measure: Annotated[bool, Parameter(show_default=False)] = True,
-    device: Device = None,
-    trust: Trust = False,
-    showing: Showing | None = None,
+    device: Annotated[str | None, Parameter(group=MAKING)] = None,
+    trust: Flag = False,
+    showing: Showing = Showing(),
 ) -> int:
     """Show which runs a study will make, how long they take, and what to watch out for. Stores nothing.
 
@@ -104,51 +118,19 @@ def plan(
         Import code that the study names, as `run` does: networks and estimators of your own. Without
         it, their options are not checked and their time is unknown.
     """
-    page = (showing or Showing()).page()
+    page = showing.page()
     with waiting("reading the data and timing a few training steps" if measure else "reading the data"):
         found = _load(file, trust).plan(measure=measure, device=device)
     show_plan(page, found)
     return page.close(FAILED if found.impossible else DONE)
 
 
-@study.command
-def run(
-    file: File,
-    /,
-    *,
-    on: Annotated[str, Parameter(group=MAKING)] = "local",
-    device: Device = None,
-    workers: Annotated[int | None, Parameter(group=MAKING, validator=Number(gte=0))] = None,
-    in_flight: Annotated[int | None, Parameter(group=MAKING, validator=Number(gte=1))] = None,
-    no_compile: Flag = False,
-    stream: Flag = False,
-    shard: Annotated[str | None, Parameter(group=MAKING)] = None,
-    retry_failed: Annotated[bool | None, Parameter(group=MAKING, show_default=False)] = None,
-    fresh: Flag = False,
-    cpus: Annotated[float | None, Parameter(group=ON_RAY, validator=Number(gte=0))] = None,
-    gpus: Annotated[float | None, Parameter(group=ON_RAY, validator=Number(gte=0))] = None,
-    memory: Annotated[str | None, Parameter(group=ON_RAY)] = None,
-    resources: Annotated[list[str] | None, Parameter(group=ON_RAY, negative="")] = None,
-    runtime_env: Annotated[Path | None, Parameter(group=ON_RAY)] = None,
-    logs: Annotated[bool, Parameter(group=ON_RAY, negative="", show_default=False)] = False,
-    dry_run: Flag = False,
-    trust: Trust = False,
-    showing: Showing | None = None,
-) -> int:
-    """Train the remaining runs. Exit status 1 if any run failed.
-
-    This imports the code that the study names, and starts its commands: of a study that is not
-    yours, read both first.
-
-    Stop it with Ctrl-C at any time (exit status 130); run it again to continue. Short runs go first.
-
-    Example: `curvewise study run study.toml`, or in a Slurm array
-    `curvewise study run study.toml --shard $SLURM_ARRAY_TASK_ID/16`
+@options(MAKING)
+class Making:
+    """Options for making runs.
 
     Parameters
     ----------
-    file
-        The study.
     on
         Where: local, ray (a cluster started here), auto (the cluster of this machine), or the
         address of a Ray cluster.
@@ -169,6 +151,25 @@ def run(
         Repeat failed runs, always or never; by default until they have failed three times.
     fresh
         Move the stored runs of the study aside, and train all of them again.
+    """
+
+    on: str = "local"
+    device: str | None = None
+    workers: AtLeast0 | None = None
+    in_flight: AtLeast1 | None = None
+    no_compile: Flag = False
+    stream: Flag = False
+    shard: str | None = None
+    retry_failed: Annotated[bool | None, Parameter(show_default=False)] = None
+    fresh: Flag = False
+
+
+@options(ON_RAY)
+class RayWorkers:
+    """The workers of a Ray cluster.
+
+    Parameters
+    ----------
     cpus
         Cores for each worker; by default 1.
     gpus
@@ -181,33 +182,73 @@ def run(
         File (JSON or TOML) with the environment of the workers, as Ray takes it.
     logs
         Show what workers print, on stderr.
+    """
+
+    cpus: Annotated[float | None, Parameter(validator=Number(gte=0))] = None
+    gpus: Annotated[float | None, Parameter(validator=Number(gte=0))] = None
+    memory: str | None = None
+    resources: Texts = field(default_factory=list)
+    runtime_env: Path | None = None
+    logs: Flag = False
+
+    def given(self) -> dict[str, Any]:
+        """Return the arguments that were given."""
+        environment = None if self.runtime_env is None else _table(self.runtime_env)
+        found = {**vars(self), "resources": _amounts(self.resources), "runtime_env": environment}
+        return {name: value for name, value in found.items() if value not in (None, False)}
+
+
+@study.command
+def run(
+    file: File,
+    /,
+    *,
+    making: Making = Making(),
+    ray: RayWorkers = RayWorkers(),
+    dry_run: Flag = False,
+    trust: Flag = False,
+    showing: Showing = Showing(),
+) -> int:
+    """Train the remaining runs. Exit status 1 if any run failed.
+
+    This imports the code that the study names, and starts its commands: of a study that is not
+    yours, read both first.
+
+    Stop it with Ctrl-C at any time (exit status 130); run it again to continue. Short runs go first.
+
+    Example: `curvewise study run study.toml`, or in a Slurm array
+    `curvewise study run study.toml --shard $SLURM_ARRAY_TASK_ID/16`
+
+    Parameters
+    ----------
+    file
+        The study.
     dry_run
         Only print the plan.
     trust
         Import code that the study names even for --dry-run.
     """
-    page = (showing or Showing()).page()
+    page = showing.page()
     loaded = _load(file, trust)
     if dry_run:
-        show_plan(page, loaded.plan(measure=False, device=device))
+        show_plan(page, loaded.plan(measure=False, device=making.device))
         page.say("Dry run: nothing was trained.")
         return page.close()
-    options: dict[str, Any] = {"workers": workers, "in_flight": in_flight, "compile": not no_compile}
-    options |= {"stream": True} if stream else {}
-    options |= {"fresh": fresh, "shard": shard, "retry_failed": retry_failed}
-    if on != "local" and device is not None:
+    chosen: dict[str, Any] = {"workers": making.workers, "in_flight": making.in_flight, "fresh": making.fresh}
+    chosen |= {"compile": not making.no_compile, "shard": making.shard, "retry_failed": making.retry_failed}
+    chosen |= {"stream": True} if making.stream else {}
+    local = making.on == "local"
+    if not local and making.device is not None:
         raise UsageError("--device is for --on local: workers of Ray take the devices they are given.")
-    if on == "local" and gpus is not None:
+    if local and ray.gpus is not None:
         raise UsageError("--gpus is for --on ray: on this machine, choose with --device.")
-    given: dict[str, Any] = {"cpus": cpus, "gpus": gpus, "memory": memory, "logs": logs or None}
-    given |= {"resources": _amounts(resources), "runtime_env": None if runtime_env is None else _table(runtime_env)}
-    given = {name: value for name, value in given.items() if value is not None}
-    if on == "local" and given:
-        raise UsageError(f"--{next(iter(given)).replace('_', '-')} is for --on ray.")
-    options |= {"device": device} if on == "local" else given
-    found = loaded.run(on, **options)
-    show_status(page, found)
-    return page.close(FAILED if found.failed else DONE)
+    workers = ray.given()
+    if local and workers:
+        raise UsageError(f"--{next(iter(workers)).replace('_', '-')} is for --on ray.")
+    chosen |= {"device": making.device} if local else workers
+    status = loaded.run(making.on, **chosen)
+    show_status(page, status)
+    return page.close(FAILED if status.failed else DONE)
 
 
 @study.command
@@ -215,14 +256,14 @@ def submit(
     file: File,
     /,
     *,
-    shards: Annotated[int, Parameter(validator=Number(gte=1))],
+    shards: AtLeast1,
     on: Literal["slurm"] = "slurm",
-    at_once: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
-    cpus: Annotated[int, Parameter(validator=Number(gte=1))] = 1,
-    gpus: Annotated[int, Parameter(validator=Number(gte=0))] = 0,
+    at_once: AtLeast1 | None = None,
+    cpus: AtLeast1 = 1,
+    gpus: AtLeast0 = 0,
     memory: str | None = None,
     time: str | None = None,
-    sbatch: Annotated[list[str] | None, Parameter(negative="")] = None,
+    sbatch: Texts = [],
     out: Path | None = None,
 ) -> int:
     """Write a script that makes the runs of a study as an array of Slurm jobs; submit it with sbatch.
@@ -259,7 +300,7 @@ def submit(
 
     _load(file, trust=False)  # a mistake in it is cheaper here than in sixteen jobs
     jobs: dict[str, Any] = {"at_once": at_once, "cpus": cpus, "gpus": gpus, "memory": memory, "time": time}
-    text = slurm_script(file, shards, **jobs, sbatch=sbatch or ())
+    text = slurm_script(file, shards, **jobs, sbatch=sbatch)
     place = out or file.with_suffix(".sbatch")
     try:
         with place.open("x", encoding="utf-8", newline="\n") as stream:
@@ -272,10 +313,10 @@ def submit(
     return DONE
 
 
-def _amounts(given: list[str] | None) -> dict[str, float] | None:
+def _amounts(texts: Sequence[str]) -> dict[str, float] | None:
     """Read NAME=AMOUNT; a name may have a colon in it."""
     found = {}
-    for text in given or ():
+    for text in texts:
         name, equals, amount = text.rpartition("=")
         try:
             found[name] = float(amount)
@@ -301,7 +342,7 @@ def _table(file: Path) -> dict[str, Any]:
 
 
 @study.command
-def status(file: File, /, *, trust: Trust = False, showing: Showing | None = None) -> int:
+def status(file: File, /, *, trust: Flag = False, showing: Showing = Showing()) -> int:
     """Show the progress of a study: finished, failed and remaining runs, and why runs failed.
 
     Example: `curvewise study status study.toml`
@@ -314,12 +355,31 @@ def status(file: File, /, *, trust: Trust = False, showing: Showing | None = Non
         Call the function that makes the data, if one does; otherwise the copy that `run` kept is
         read.
     """
-    page = (showing or Showing()).page()
+    page = showing.page()
     show_status(page, _load(file, trust).status())
     return page.close()
 
 
 Format = Literal["html", "markdown", "latex", "all"]
+
+
+@options(WATCHING)
+class Watching:
+    """A page that shows the progress.
+
+    Parameters
+    ----------
+    watch
+        Write nothing; show a page with the progress of the study on this machine, until Ctrl-C.
+    port
+        Of that page; by default one that is free.
+    open_browser
+        Open it in a browser.
+    """
+
+    watch: Flag = False
+    port: Annotated[int, Parameter(validator=Number(gte=0, lte=65535))] = 0
+    open_browser: Annotated[bool, Parameter(name="--open", negative="", show_default=False)] = False
 
 
 @study.command
@@ -332,10 +392,8 @@ def report(
     form: Form = "power",
     json: Flag = False,
     verbose: Flag = False,
-    trust: Trust = False,
-    watch: Annotated[bool, Parameter(group=WATCHING, negative="", show_default=False)] = False,
-    port: Annotated[int, Parameter(group=WATCHING, validator=Number(gte=0, lte=65535))] = 0,
-    open_browser: Annotated[bool, Parameter(name="--open", group=WATCHING, negative="", show_default=False)] = False,
+    trust: Flag = False,
+    watching: Watching = Watching(),
 ) -> int:
     """Write a report of the runs: one page with answers, tables and figures.
 
@@ -362,19 +420,13 @@ def report(
     trust
         Call the function that makes the data, if one does; otherwise the copy that `run` kept is
         read.
-    watch
-        Write nothing; show a page with the progress of the study on this machine, until Ctrl-C.
-    port
-        Of that page; by default one that is free.
-    open_browser
-        Open it in a browser.
     """
     loaded = _load(file, trust)
-    if watch:
+    if watching.watch:
         if json or format is not None or out is not None:
             raise UsageError("--watch writes no report: leave --out, --format and --json out.")
-        return _watch(loaded, port, open_browser)
-    if port or open_browser:
+        return _watch(loaded, watching.port, watching.open_browser)
+    if watching.port or watching.open_browser:
         raise UsageError("--port and --open are for --watch.")
     page = Page(as_json=json)
     # Named as the store is, see ``Study.runs_folder``.
@@ -458,7 +510,7 @@ def show_plan(page: Page, found: Plan) -> None:
     if not any((*values["finished"], *values["failed"])):
         columns = {k: v for k, v in columns.items() if k not in ("finished", "remaining")}
     columns = {k: list(v) for k, v in columns.items() if k != "failed" or any(v)}
-    page.table(f"Study {found.name}: runs in {found.store}", columns, None)
+    page.table(f"Study {found.name}: runs in {found.store}", columns)
     page.say(in_options(found.sentences()))
     warn_each(found.warnings)
 
@@ -473,11 +525,11 @@ def show_status(page: Page, found: Status) -> None:
     columns["time"] = [duration(row["seconds"]) if row["seconds"] else "–" for row in found.learners.values()]
     if not found.failed:
         del columns["failed"]
-    page.table(f"Study {found.name}: runs in {found.store}", columns, None)
+    page.table(f"Study {found.name}: runs in {found.store}", columns)
     if found.failures:
         rows = [(f.count, ", ".join(f.learners), f.message, f.example) for f in found.failures]
         names = ("failed", "learners", "reason", "example")
-        page.table("Why runs failed", {k: list(v) for k, v in zip(names, zip(*rows, strict=True), strict=True)}, None)
+        page.table("Why runs failed", {k: list(v) for k, v in zip(names, zip(*rows, strict=True), strict=True)})
     page.say(replace(found, failures=()).sentences())  # the failures have a table
     warn_each([*found.warnings, *found.problems[1:]])
 
@@ -503,7 +555,7 @@ def show_section(page: Page, section: Section, verbose: bool = True) -> None:
         for text in section.text:
             page.say(text, close=True)
     for table in tables:
-        page.table(table.title, table.readable(), None)
+        page.table(table.title, table.readable())
 
 
 def write_files(report: Report, folder: Path, format: Format | None = None, index: str = "report.md") -> list[str]:
@@ -535,57 +587,6 @@ def write_files(report: Report, folder: Path, format: Format | None = None, inde
 
 # ---- Study files to begin with
 
-STARTER = """\
-# A study: many training runs by a plan. Look at the plan, run it, read the report:
-#   curvewise study plan study.toml
-#   curvewise study run study.toml
-#   curvewise study report study.toml
-
-name = "digits"
-seed = 0                    # decides the test set, the subsets and the seeds of all runs
-# store = "runs"            # folder of the runs; by default digits-runs beside this file
-
-[data]
-name = "digits"             # or a file or folder: path = "data.npz"
-
-# Networks: settings of the training, and beside them options of the architecture (width).
-[learners.network]
-architecture = "mlp"        # linear, mlp, cnn, vgg11 …, nin, resnet9 …, or "module:function"
-width = 64
-optimiser = "sgd"           # sgd, adam, adamw, ranger
-rate = 0.1                  # several, as [0.05, 0.1], are searched on one subset
-batch = 32
-epochs = 20
-schedule = "linear"         # constant, linear, cosine, drops, plateau, early-stop, searched
-
-# Estimators of scikit-learn with their parameters.
-[learners.forest]
-estimator = "sklearn.ensemble:RandomForestClassifier"
-n_estimators = 50
-
-# Anything else: a command that writes its predictions into the folder {out}.
-# [learners.mine]
-# command = "python train.py --rows {rows} --seed {seed} --out {out}"
-
-[design]
-sizes = [50, 100, 200, 400]
-folds = [8, 4, 2, 1]        # disjoint subsets of each size
-seeds = 2                   # runs on each subset
-vary = ["init", "order", "augmentation"]    # what differs between them
-# poke = { epoch = 0, factor = 1.001 }      # nudge one weight
-# grid = { batch = [16, 64] }               # every combination is trained
-
-# Further sets to predict, beside the test set; needs the extra torch.
-# [evaluate.rotated]
-# perturbation = "rotation"
-# magnitude = 30
-
-[keep]
-probabilities = false
-checkpoints = "none"        # end, or drops: also before every drop of the learning rate
-features = false
-"""
-
 # Recipes that cannot be written without a choice.
 _CHOICES = {"variance-text": {"model": "models/encoder"}}
 
@@ -597,7 +598,7 @@ def starter_text(recipe: str | None = None) -> str:
     True
     """
     if recipe is None:
-        return STARTER
+        return (files("curvewise.study") / "assets" / "starter.toml").read_text(encoding="utf-8")
     from curvewise.study.spec.document import toml_text
     from curvewise.study.spec.recipes import RECIPES, recipe_document
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -15,27 +14,33 @@ from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
 from curvewise.cli.console import (
-    GATE,
+    DONE,
     READING,
+    SHOWING,
     STDIN,
+    AtLeast1,
     Drawing,
+    Flag,
+    Higher,
     Level,
     Numbers,
     Page,
-    Showing,
+    TableReading,
     Texts,
+    Unit4,
     UsageError,
     Words,
     console,
+    gate_status,
     note,
-    note_reading,
+    note_table,
+    options,
     read_where,
+    readable_file,
     rich_table,
     save_plot,
     split_name,
     table_in_parts,
-    usage_panel,
-    warn,
     warn_each,
     width_of,
 )
@@ -68,16 +73,13 @@ transfer = App(
     "was run) has a row for each run: method, "
     "training size and test loss, and task, seed and fold where there are several. The controls "
     "are methods of it, training from scratch, a blind guess and maximal supervision, or numbers.",
-    error_formatter=usage_panel,
 )
 
 Table = Annotated[str, Parameter(name="TABLE")]
-Names = Annotated[list[str], Parameter(negative="", show_default=False)]
 
 
-@Parameter(name="*", group=READING)
-@dataclass
-class RiskReading:
+@options(READING)
+class RiskReading(TableReading):
     """Options that say how to read risks and their controls.
 
     Parameters
@@ -108,15 +110,11 @@ class RiskReading:
         What the values are. By default accuracies above 1 are percentages.
     higher_is_better
         The values are accuracies or scores. By default the column's name says so.
-    where
-        Only rows with this, as COLUMN=VALUE; may be repeated, for several values of a column, too.
     drop_failed
         Leave out failed runs, and say how many.
     trust
         Of a study, call the function that makes the data, if one does; otherwise the copy that
         `curvewise study run` kept is read.
-    allow_large
-        Read a compressed file whatever it unpacks to.
     """
 
     task_column: str | None = None
@@ -125,38 +123,34 @@ class RiskReading:
     risk_column: str | None = None
     seed_column: str | None = None
     fold_column: str | None = None
-    column: Texts = field(default_factory=list)
     scratch: str | None = None
     blind: Texts = field(default_factory=list)
     maximal: Texts = field(default_factory=list)
-    unit: Literal["fraction", "percent", "loss", "score"] | None = None
-    higher_is_better: Annotated[
-        bool | None, Parameter(name=("--higher-is-better", "--accuracy"), negative="--lower-is-better")
-    ] = None
-    where: Texts = field(default_factory=list)
-    drop_failed: Annotated[bool, Parameter(negative="", show_default=False)] = False
-    trust: Annotated[bool, Parameter(negative="", show_default=False)] = False
-    allow_large: Annotated[bool, Parameter(negative="", show_default=False)] = False
+    unit: Unit4 | None = None
+    higher_is_better: Higher = None
+    drop_failed: Flag = False
+    trust: Flag = False
+    own_options = ("task", "method", "n", "risk", "seed", "fold")
 
     def load(self, source: str) -> TransferRisks:
         """Read the table or the study, and say on stderr how it was understood."""
         if Path(source).suffix.lower() == ".toml":
-            found = self._study(Path(source))
-        elif source == STDIN:
-            # The readers choose a format by the ending of a file, which stdin has not.
-            with tempfile.TemporaryDirectory() as folder:
-                data = sys.stdin.buffer.read()
-                path = Path(folder) / f"stdin{ending_of(data)}"
-                path.write_bytes(data)
-                found = self._load(path)
+            risks = self._study(Path(source))
         else:
-            found = self._load(Path(source))
-        note_reading([repr(found).partition("(")[2].removesuffix(")"), *found.notes])
-        return found
+            with readable_file(source) as path:
+                risks = self._load(Path(path))
+        note_table(risks)
+        return risks
 
     def _study(self, path: Path) -> TransferRisks:
         """Read the runs of a study; --risk-column names the metric."""
-        others = ["column", "where", "unit", "drop_failed", *(f"{role}_column" for role in _ROLES if role != "risk")]
+        others = [
+            "column",
+            "where",
+            "unit",
+            "drop_failed",
+            *(f"{role}_column" for role in self.own_options if role != "risk"),
+        ]
         if odd := [name.replace("_", "-") for name in others if getattr(self, name)]:
             raise UsageError(f"--{odd[0]} is for tables, and {path.name} is a study.")
         from curvewise.study.lenses import transfer_risks
@@ -172,32 +166,73 @@ class RiskReading:
     def _load(self, path: Path) -> TransferRisks:
         from curvewise.transfer.load import load_risks
 
-        asked = {role: getattr(self, f"{role}_column") for role in _ROLES}
-        columns = {role: name or None for role, name in asked.items() if name is not None}
-        for pair in self.column:
-            role, equals, name = pair.partition("=")
-            if not equals or not role.strip():
-                raise UsageError(f"--column {pair!r} must read ROLE=COLUMN, such as fold=split.")
-            columns[role.strip()] = name.strip() or None
+        columns = self.columns or {}
         for role in ("method", "n", "risk"):
             if columns.get(role, role) is None:
                 raise UsageError(f"--{role}-column must name a column.")
-        return load_risks(
-            path,
-            columns=columns,
-            **self._controls(),
-            unit=self.unit,
-            higher_is_better=self.higher_is_better,
-            where=read_where(self.where),
-            drop_failed=self.drop_failed,
-            allow_large=self.allow_large,
-        )
+        same = {name: getattr(self, name) for name in ("unit", "higher_is_better", "drop_failed", "allow_large")}
+        return load_risks(path, columns=columns, where=read_where(self.where), **self._controls(), **same)
 
 
 Gate = Literal["worse", "undecided"]
 Gates = Annotated[list[Gate], Parameter(negative="", show_default=False)]
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 Kind = Literal["curves", "area", "cci", "ranks", "equivalence", "tasks", "spread"]
+
+
+@options(SHOWING)
+class TransferShowing(Drawing):
+    """Options for showing results.
+
+    Parameters
+    ----------
+    all_warnings
+        Show every warning; by default the first few.
+    """
+
+    all_warnings: Flag = False
+
+    def page(self) -> Page:
+        """Start the output."""
+        page = super().page()
+        page.all_warnings = self.all_warnings
+        return page
+
+
+@options(SHOWING)
+class CurveDrawing(TransferShowing):
+    """Options for drawing curves.
+
+    Parameters
+    ----------
+    kind
+        What --plot draws: calibrated risks by size (the default), the area that the CCI counts,
+        CCIs with their intervals, how ranks change with the size, what a size is worth in data of
+        scratch, tasks by their scratch curves, or the spread over runs.
+    highlight
+        Methods that --plot draws in colour, such as new,old; the others are grey.
+    """
+
+    kind: Kind | None = None
+    highlight: Words = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Refuse options of a picture without one before anything is read."""
+        super().__post_init__()
+        if self.plot is None and (self.kind or self.highlight):
+            option = f"--kind {self.kind}" if self.kind else "--highlight"
+            raise UsageError(f"{option} is about what --plot draws: add --plot FILE, or leave it out.")
+
+    def draw(self, result: TransferResult) -> Any:
+        """Draw the picture that was chosen."""
+        if self.kind == "tasks":
+            from curvewise.transfer.tasks import rank_tasks
+
+            return rank_tasks(result).plot()
+        if self.kind == "spread":
+            from curvewise.transfer.result import measure_spread
+
+            return measure_spread(result).plot()
+        return result.plot(kind=self.kind or "curves", highlight=self.highlight or None)
 
 
 @transfer.command
@@ -205,21 +240,17 @@ def measure(
     table: Table,
     /,
     *,
-    method: Names = [],  # noqa: B006
-    task: Names = [],  # noqa: B006
-    sizes: Names = [],  # noqa: B006
+    method: Texts = [],
+    task: Texts = [],
+    sizes: Texts = [],
     weight: Literal["scratch", "uniform", "log"] = "scratch",
     seeds: Literal["mean", "pooled"] = "mean",
-    compare: Words = [],  # noqa: B006
+    compare: Words = [],
     pairs: Flag = False,
-    fail_if: Gates = [],  # noqa: B006
+    fail_if: Gates = [],
     level: Level = 0.95,
-    kind: Kind | None = None,
-    highlight: Words = [],  # noqa: B006
-    all_warnings: Flag = False,
-    reading: RiskReading | None = None,
-    drawing: Drawing | None = None,
-    showing: Showing | None = None,
+    reading: RiskReading = RiskReading(),
+    drawing: CurveDrawing = CurveDrawing(),
 ) -> int:
     """Measure how much each method improves on training from scratch.
 
@@ -262,23 +293,11 @@ def measure(
         without a correction for their number. May be repeated.
     level
         Coverage of the intervals.
-    kind
-        What --plot draws: calibrated risks by size (the default), the area that the CCI counts,
-        CCIs with their intervals, how ranks change with the size, what a size is worth in data of
-        scratch, tasks by their scratch curves, or the spread over runs.
-    highlight
-        Methods that --plot draws in colour, such as new,old; the others are grey.
-    all_warnings
-        Show every warning; by default the first few.
     """
-    page = (showing or Showing()).page()
+    page = drawing.page()
     if compare and (len(compare) != 2 or compare[0] == compare[1]):
         raise UsageError(f"--compare {','.join(compare)}: name two methods, such as new,old.")
-    plot = drawing.plot if drawing else None
-    if plot is None and (kind or highlight):  # refused before anything is read
-        option = f"--kind {kind}" if kind else "--highlight"
-        raise UsageError(f"{option} is about what --plot draws: add --plot FILE, or leave it out.")
-    risks = (reading or RiskReading()).load(table)
+    risks = reading.load(table)
     method, task = split_names(method, risks.method_names), split_names(task, risks.task_names)
     from curvewise.transfer.measure import measure_transfer
 
@@ -303,33 +322,22 @@ def measure(
     if fail_if and compared is None and not result.methods:
         raise UsageError("--fail-if needs a method beside scratch: there is none.")
 
-    def drawn(kind: Kind) -> Any:
-        if kind == "tasks":
-            from curvewise.transfer.tasks import rank_tasks
-
-            return rank_tasks(result).plot()
-        if kind == "spread":
-            from curvewise.transfer.result import measure_spread
-
-            return measure_spread(result).plot()
-        return result.plot(kind=kind, highlight=highlight or None)
-
-    show_transfer(page, result, all_warnings)
+    show_transfer(page, result)
     if compared is not None:
-        show_comparison(page, result, compared, all_warnings)
-    save_plot(plot, lambda: drawn(kind or "curves"))
-    held: dict[str, Interval | None] = {f"{c.method} on {c.task}": None for c in result.curves}
-    held |= {f"{r.method} on {r.task}": None if r.reversed else r.cci for r in result.improvements}
+        show_comparison(page, result, compared)
+    save_plot(page.plot, lambda: drawing.draw(result))
+    judged: dict[str, Interval | None] = {f"{c.method} on {c.task}": None for c in result.curves}
+    judged |= {f"{r.method} on {r.task}": None if r.reversed else r.cci for r in result.improvements}
     for own in result.tasks:
-        held.pop(f"{result.scratch} on {own}", None)
+        judged.pop(f"{result.scratch} on {own}", None)
     if compare and compared is not None:
-        held = {_pair_name(r): r.difference for r in compared.rows} or {" − ".join(compare): None}
-    texts = []
+        judged = {_pair_name(r): r.difference for r in compared.rows} or {" − ".join(compare): None}
+    status = DONE
     for gate in fail_if:
-        if met := [name for name, interval in held.items() if _holds(interval, gate)]:
+        if met := [name for name, interval in judged.items() if _holds(interval, gate)]:
             more = f" and {len(met) - 3} more" if len(met) > 3 else ""
-            texts.append(f"--fail-if {gate} holds for {', '.join(met[:3])}{more}")
-    return _close(page, texts)
+            status = gate_status([gate], [gate], f" for {', '.join(met[:3])}{more}")
+    return page.close(status)
 
 
 @transfer.command
@@ -337,13 +345,11 @@ def tasks(
     table: Table,
     /,
     *,
-    task: Names = [],  # noqa: B006
-    levels: Numbers = [],  # noqa: B006
+    task: Texts = [],
+    levels: Numbers = [],
     level: Level = 0.95,
-    all_warnings: Flag = False,
-    reading: RiskReading | None = None,
-    drawing: Drawing | None = None,
-    showing: Showing | None = None,
+    reading: RiskReading = RiskReading(),
+    drawing: TransferShowing = TransferShowing(),
 ) -> int:
     """Characterise tasks by how much data training from scratch needs.
 
@@ -362,11 +368,9 @@ def tasks(
         Calibrated risks to reach; 0.75,0.5,0.25,0.1 by default.
     level
         Coverage of the intervals.
-    all_warnings
-        Show every warning; by default the first few.
     """
-    page = (showing or Showing()).page()
-    risks = (reading or RiskReading()).load(table)
+    page = drawing.page()
+    risks = reading.load(table)
     task = split_names(task, risks.task_names)
     check_blind(risks, task)
     from curvewise.transfer.measure import measure_transfer
@@ -376,9 +380,7 @@ def tasks(
         measured = measure_transfer(risks, tasks=list(task) or None, level=level)
         chosen = {"levels": tuple(levels)} if levels else {}
         result = rank_tasks(measured, **chosen, level=level)
-    show_tasks(page, result, measured, all_warnings)
-    save_plot(drawing.plot if drawing else None, result.plot)
-    return page.close()
+    return show_tasks(page, result, measured)
 
 
 @transfer.command
@@ -388,17 +390,16 @@ def blind(
     *,
     loss: str,
     test: Path | None = None,
-    key: Words = [],  # noqa: B006
+    key: Words = [],
     per: Literal["output", "pixel", "all"] = "output",
     axis: int | None = None,
     ignore: str | None = None,
     average: Literal["example", "pixel"] = "example",
     groups: Path | None = None,
-    classes: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
+    classes: AtLeast1 | None = None,
     smoothing: Annotated[float, Parameter(validator=Number(gte=0))] = 0.0,
     level: Level = 0.95,
-    drawing: Drawing | None = None,
-    showing: Showing | None = None,
+    drawing: Drawing = Drawing(),
 ) -> int:
     """Find the blind guess: the best constant prediction for a loss, and its risk.
 
@@ -433,7 +434,7 @@ def blind(
     level
         Coverage of the interval.
     """
-    page = (showing or Showing()).page()
+    page = drawing.page()
     from curvewise.transfer.blind import blind_guess
 
     mark = None if ignore is None else _number(ignore)  # of an element without target: a number, NaN, or a text
@@ -451,7 +452,8 @@ def blind(
             smoothing=smoothing,
             level=level,
         )
-    show_plain(page, result, f"Blind guess for {result.loss} ({100 * level:.4g}% interval)")
+    title = f"Blind guess for {result.loss} ({100 * level:.4g}% interval)"
+    status = page.answer(result, title, columns=plain_columns(result))
     # The option that takes the guess to `transfer measure`, whatever the unit of its table.
     risk = result.risk.estimate
     text = f"For curvewise transfer measure: --blind {risk:.6g}"
@@ -461,8 +463,7 @@ def blind(
     else:
         text += f", for a table of {result.unit}."
     page.say(text, style="dim")
-    save_plot(drawing.plot if drawing else None, result.plot)
-    return page.close()
+    return status
 
 
 @transfer.command
@@ -471,13 +472,12 @@ def wins(
     scratch: Annotated[str, Parameter(name="SCRATCH")],
     /,
     *,
-    key: Words = [],  # noqa: B006
+    key: Words = [],
     groups: Path | None = None,
     paired: Flag = False,
-    fail_if: Gates = [],  # noqa: B006
+    fail_if: Gates = [],
     level: Level = 0.95,
-    drawing: Drawing | None = None,
-    showing: Showing | None = None,
+    drawing: Drawing = Drawing(),
 ) -> int:
     """Count the test examples on which a method has a lower loss than scratch.
 
@@ -504,7 +504,7 @@ def wins(
     level
         Coverage of the interval.
     """
-    page = (showing or Showing()).page()
+    page = drawing.page()
     names = names_of_files(method, scratch)
     method, scratch = split_name(method)[1], split_name(scratch)[1]
     files = (Path(method).name, Path(scratch).name)
@@ -521,9 +521,8 @@ def wins(
         )
     result = replace(result, names=names)
     title = f"Examples on which {names[0]} beats {names[1]} ({100 * level:.4g}% interval)"
-    show_plain(page, result, title)
-    save_plot(drawing.plot if drawing else None, result.plot)
-    return _close(page, [f"--fail-if {gate} holds" for gate in fail_if if _holds(result.rate, gate, null=0.5)])
+    status = gate_status(fail_if, [gate for gate in fail_if if _holds(result.rate, gate, null=0.5)])
+    return page.answer(result, title, columns=plain_columns(result), status=status)
 
 
 @transfer.command
@@ -531,13 +530,12 @@ def images(
     study: Annotated[Path, Parameter(name="STUDY")],
     /,
     *,
-    method: Names = [],  # noqa: B006
-    n: Numbers = [],  # noqa: B006
-    examples: Annotated[int, Parameter(validator=Number(gte=1))] = 3,
+    method: Texts = [],
+    n: Numbers = [],
+    examples: AtLeast1 = 3,
     evaluation: str = "test",
     trust: Flag = False,
-    drawing: Drawing | None = None,
-    showing: Showing | None = None,
+    drawing: Drawing = Drawing(),
 ) -> int:
     """Show the images that the learners of a study predicted, with the loss of each.
 
@@ -561,7 +559,7 @@ def images(
         Call the function that makes the data, if one does; otherwise the copy that
         `curvewise study run` kept is read.
     """
-    page = (showing or Showing()).page()
+    page = drawing.page()
     from curvewise.study.lenses import predicted_images
     from curvewise.study.study import load_study
 
@@ -569,30 +567,7 @@ def images(
     with quietly():
         loaded = load_study(study, trust=trust)
         result = predicted_images(loaded, **asked, examples=examples, evaluation=evaluation)
-    show_plain(page, result, f"{result.loss.upper()} losses of the images")
-    save_plot(drawing.plot if drawing else None, result.plot)
-    return page.close()
-
-
-_ROLES = ("task", "method", "n", "risk", "seed", "fold")
-
-
-def ending_of(data: bytes) -> str:
-    r"""Return the file ending that fits a content.
-
-    >>> ending_of(b"method,n"), ending_of(b"[{}]"), ending_of(b'{"n": 1}\n{"n": 2}\n')
-    ('.csv', '.json', '.jsonl')
-    """
-    if data.startswith(b"PAR1"):
-        return ".parquet"
-    if data.startswith(b"\x1f\x8b"):
-        return ".csv.gz"
-    text = data.lstrip(b"\xef\xbb\xbf \t\r\n")
-    if not text.startswith((b"[", b"{")):
-        return ".csv"
-    first, _, rest = text.partition(b"\n")
-    each = first.rstrip().endswith(b"}") and rest.lstrip().startswith(b"{")
-    return ".jsonl" if each else ".json"
+    return page.answer(result, f"{result.loss.upper()} losses of the images", columns=plain_columns(result))
 
 
 def _control(option: str, words: Sequence[str]) -> Any:
@@ -739,16 +714,7 @@ MOST_ANSWERS = 3
 """Tasks that have sentences without --verbose."""
 
 
-def tell(messages: Sequence[str], every: bool = False) -> None:
-    """Warn of the first few, or of every one."""
-    if not every:
-        warn_each(messages)
-        return
-    for text in messages:
-        warn(text)
-
-
-def show_transfer(page: Page, result: TransferResult, every: bool = False) -> None:
+def show_transfer(page: Page, result: TransferResult) -> None:
     """Print CCI, gains and what they are worth for each task."""
     page.document = result.to_dict()
     if page.markup is not None and not page.as_json:
@@ -768,7 +734,7 @@ def show_transfer(page: Page, result: TransferResult, every: bool = False) -> No
             page.say(LEGEND.replace("GAIN", gain).replace("{scratch}", result.scratch) + NARROW * narrow, style="dim")
     for i, text in enumerate(() if page.as_json else answers(result, page.verbose)):
         page.say(text, close=i > 0)
-    tell(result.all_warnings, every)
+    warn_each(result.all_warnings, every=page.all_warnings)
 
 
 def _title(result: TransferResult, rows: Sequence[Improvement]) -> str:
@@ -800,7 +766,7 @@ def compared_methods(result: TransferResult, compare: list[str], pairs: bool) ->
     return result.comparisons() if pairs else None
 
 
-def show_comparison(page: Page, result: TransferResult, compared: TransferComparison, every: bool = False) -> None:
+def show_comparison(page: Page, result: TransferResult, compared: TransferComparison) -> None:
     """Print differences of CCI, those that are clearest."""
     page.document["comparison"] = compared.to_dict()
     # The clearest first; unknown p-values (NaN) after all others.
@@ -825,14 +791,14 @@ def show_comparison(page: Page, result: TransferResult, compared: TransferCompar
         **numbers,
     }
     # Three columns of names are too wide for most terminals: put them into one.
-    if page.markup is None and width_of(rich_table(columns, None))[1] > console().width:
+    if page.markup is None and width_of(rich_table(columns))[1] > console().width:
         columns = {"difference": [_pair_name(r) for r in kept], "CCI": by, **numbers}
     if kept:
         table_in_parts(page, title, columns)
-    tell(compared.all_warnings, every)
+    warn_each(compared.all_warnings, every=page.all_warnings)
 
 
-def show_tasks(page: Page, result: TaskRanking, measured: TransferResult, every: bool = False) -> None:
+def show_tasks(page: Page, result: TaskRanking, measured: TransferResult) -> int:
     """Print which size reaches each level of calibrated risk."""
     more = [
         Message(
@@ -843,34 +809,27 @@ def show_tasks(page: Page, result: TaskRanking, measured: TransferResult, every:
         for task, control in measured.maximal.items()
         if control.assumed
     ]
-    page.document = result.to_dict() | {"warnings": [*more, *result.all_warnings]}
-    if page.markup is not None and not page.as_json:
-        sys.stdout.write(result.table(page.markup) + "\n")
-    else:
-        columns: dict[str, list[Any]] = {"task": [row.task for row in result.rows]}
+    columns: dict[str, list[Any]] | None = None
+    title = f"Training size at which {measured.scratch} reaches a calibrated risk ({100 * result.level:.4g}% intervals)"
+    if page.markup is None:
+        columns = {"task": [row.task for row in result.rows]}
         for level in result.levels:
             columns[f"n at {level:g}"] = [str(row.at(level)) for row in result.rows]
         columns["mean risk"] = decimals(row.mean.estimate for row in result.rows)
+        factors = [(row.halving.estimate, row.halving_factor) for row in result.rows]
         columns["data × to halve"] = [
-            "–" if math.isnan(f := row.halving.estimate) else times(f) if math.isfinite(f) else row.halving_factor
-            for row in result.rows
+            "–" if math.isnan(factor) else times(factor) if math.isfinite(factor) else text for factor, text in factors
         ]
-        what = f"Training size at which {measured.scratch} reaches a calibrated risk"
-        table_in_parts(page, f"{what} ({100 * result.level:.4g}% intervals)", columns)
-    page.say(result.sentences())
-    tell([*more, *result.all_warnings], every)
+    every = [*more, *result.all_warnings]
+    return page.answer(result, title, columns=columns, document={"warnings": every}, warnings=more)
 
 
 _HEADINGS = {"std": "standard error", "scratch runs": "runs of the other"}
 
 
-def show_plain(page: Page, result: Result, title: str) -> None:
-    """Print the sentences, the table and the warnings of a result."""
-    page.document = result.to_dict()
-    columns: dict[str, list[Any]] = {_HEADINGS.get(k, k): list(v) for k, v in result.readable().items()}
-    table_in_parts(page, title, columns)
-    page.say(result.sentences())
-    tell(result.all_warnings, every=True)
+def plain_columns(result: Result) -> dict[str, list[Any]]:
+    """Return the table of a result with headings in words."""
+    return {_HEADINGS.get(name, name): list(values) for name, values in result.readable().items()}
 
 
 def _pair_name(row: ComparedMethods) -> str:
@@ -883,13 +842,6 @@ def _holds(interval: Interval | None, gate: Gate, null: float = 0.0) -> bool:
         return gate == "undecided"
     worse = interval.high < null
     return worse if gate == "worse" else not (worse or interval.low > null)
-
-
-def _close(page: Page, met: Sequence[str]) -> int:
-    """Warn of the gates that hold, and return the exit status."""
-    for text in met:
-        warn(f"{text}: exit status {GATE}.")
-    return page.close(GATE if met else 0)
 
 
 def answers(result: TransferResult, every: bool = False) -> list[str]:
@@ -944,24 +896,24 @@ def _answer(result: TransferResult, task: str, every: bool) -> str:
     if len(known) > 1:  # the next, and whether the best is better than it
         cci += f", the highest; next is {short(known[1].method)}, {decimals([known[1].cci.estimate])[0]}"
         cci += _lead(result, best, known[1:])
-    said = [f"{short(best.method)} has CCI {cci}."]
+    sentences = [f"{short(best.method)} has CCI {cci}."]
     worse = worse_than_scratch([replace(r, method=short(r.method)) for r in known], result.scratch)
     if worse:
-        said.insert(0, worse if lead else f"N{worse[1:]}")
+        sentences.insert(0, worse if lead else f"N{worse[1:]}")
     else:
-        said.insert(0, _verdict(result, best))
-    said[0] = lead + said[0]
+        sentences.insert(0, _verdict(result, best))
+    sentences[0] = lead + sentences[0]
     if best.data_equivalence:
-        said.append(_worth_said(best.data_equivalence[0], result.scratch, _reach(result, task), result.level))
+        sentences.append(_worth_sentence(best.data_equivalence[0], result.scratch, _reach(result, task), result.level))
     if every and len(tested) > 1 and not worse:
         share = 100 * (1 - result.level)
         up, down = (sum(r.significant and sign * r.cci.estimate > 0 for r in tested) for sign in (1, -1))
         text = f"{up} of {len(tested)} methods are significantly better than {result.scratch}"
         text += f", {down} significantly worse" if down else ""
-        said.append(f"{text} at {share:.3g}%, after Holm's correction for {len(tested)} tests.")
+        sentences.append(f"{text} at {share:.3g}%, after Holm's correction for {len(tested)} tests.")
     if (control := result.maximal[task]).assumed:
-        said.append(f"Maximal supervision is assumed: {control.source}.")
-    return " ".join(filter(None, said))
+        sentences.append(f"Maximal supervision is assumed: {control.source}.")
+    return " ".join(filter(None, sentences))
 
 
 def _verdict(result: TransferResult, best: Improvement) -> str:
@@ -1010,7 +962,7 @@ def _reach(result: TransferResult, task: str) -> tuple[float, float]:
     return float(n[0]), float(n[-1])
 
 
-def _worth_said(first: Equivalence, scratch: str, reach: tuple[float, float], level: float) -> str:
+def _worth_sentence(first: Equivalence, scratch: str, reach: tuple[float, float], level: float) -> str:
     """Say how much data scratch needs to be as good as the method at its smallest size."""
     low, high, estimate = first.factor.low, first.factor.high, first.factor.estimate
     if math.isnan(estimate) or first.beyond == "below":
@@ -1045,7 +997,7 @@ def details(result: TransferResult, rows: Sequence[Improvement]) -> dict[str, li
         "runs": [str(runs[r.task, r.method]) for r in order],
     }
     both = {**found, **more}
-    return both if width_of(rich_table(both, None))[1] <= console().width else found
+    return both if width_of(rich_table(both))[1] <= console().width else found
 
 
 def _gains(result: TransferResult, row: Improvement) -> Any:

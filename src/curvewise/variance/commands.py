@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,23 +13,31 @@ from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
 from curvewise.cli.console import (
-    GATE,
     READING,
     STDIN,
+    AtLeast1,
     Drawing,
+    File,
     Files,
+    Flag,
+    Higher,
     Level,
+    OptionalFiles,
     Page,
-    Showing,
+    Size,
+    TableReading,
     Texts,
+    Unit4,
     UsageError,
     Words,
-    choose,
-    expand_patterns,
+    choose_pair,
+    conditions_of,
+    gate_status,
     in_options,
     named_files,
     note,
-    note_reading,
+    note_table,
+    options,
     read_where,
     save_plot,
     split_name,
@@ -65,13 +74,6 @@ EXAMINED = {
 OF_ERRORS = ("accuracy", "luck", "pairs")
 """Questions that can be answered without knowing which class was predicted."""
 
-File = Annotated[str, Parameter(name="FILE")]
-OptionalFiles = Annotated[
-    list[str], Parameter(name="FILE...", negative="", show_default=False, converter=expand_patterns)
-]
-Positive = Annotated[float | None, Parameter(validator=Number(gt=0))]
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
-
 OPTIONS = {"value": "value_column", "accuracies": "accuracy", "predictions": "", "first": "", "pilot": ""}
 """Options that stand for an argument of another name; files are given without one."""
 
@@ -81,9 +83,8 @@ MOST_PAIRS = 30
 Kind = Literal["labels", "errors", "correct", "losses", "scores", "probabilities"]
 
 
-@Parameter(name="*", group=READING)
-@dataclass
-class PredictionReading:
+@options(READING)
+class PredictionReading(TableReading):
     """Options for reading predictions.
 
     Parameters
@@ -100,13 +101,11 @@ class PredictionReading:
     key
         The array or column that holds the values.
     column
-        Which column plays a part, as PART=COLUMN: run, example, prediction, error, label, …
+        Which column has a role, as ROLE=COLUMN: run, example, prediction, error, label, …
     learner
         Whose runs to take where a table or a store holds those of several.
     where
         Which runs of a store, as NAME=VALUE: n=300. May be repeated.
-    allow_large
-        Read a compressed file whatever it unpacks to.
     """
 
     labels: Path | None = None
@@ -114,10 +113,8 @@ class PredictionReading:
     axes: Words = field(default_factory=list)
     groups: Path | None = None
     key: str | None = None
-    column: Texts = field(default_factory=list)
     learner: str | None = None
-    where: Texts = field(default_factory=list)
-    allow_large: Flag = False
+    example = "run=seed"
 
     def load(
         self, file: str, *, alone: bool = True, learner: str | None = None, directed: bool = False, **more: Any
@@ -133,25 +130,17 @@ class PredictionReading:
         file = split_name(file)[1]  # where one file is read, its name has no use, and does no harm
         if file == STDIN:
             raise UsageError("Predictions are read from a file or a folder, not from stdin.")
-        columns: dict[str, str | None] = {}
-        for pair in self.column:
-            part, equals, name = pair.partition("=")
-            if not equals or not part.strip():
-                raise UsageError(f"--column {pair!r} must read PART=COLUMN, such as run=seed.")
-            columns[part.strip()] = name or None
-        # The other options are arguments of the same name.
-        options: dict[str, Any] = {name: value for name, value in vars(self).items() if name != "column"}
-        options |= {"axes": self.axes or None, "columns": columns or None, "where": read_where(self.where)}
-        found = load_predictions(file, **options | {"learner": learner or self.learner} | more)
-        # Asked here, where the message can name the file and the option.
-        found = as_predictions(found, argument=file, directed=directed)
-        about = repr(found).partition("(")[2].removesuffix(")")
-        note_reading([about, *found.notes], "" if alone else file)
+        # Each option is an argument of the same name.
+        chosen: dict[str, Any] = {**vars(self), "axes": self.axes or None, "columns": self.columns}
+        chosen |= {"where": read_where(self.where), "learner": learner or self.learner, **more}
+        del chosen["column"]
+        # Checked here, where the message can name the file and the option.
+        found = as_predictions(load_predictions(file, **chosen), argument=file, directed=directed)
+        note_table(found, "" if alone else file)
         return found
 
 
-@Parameter(name="*", group=READING)
-@dataclass
+@options(READING)
 class ScoreReading:
     """Options for reading one score per run.
 
@@ -172,19 +161,17 @@ class ScoreReading:
     scores: Flag = False
     value_column: str | None = None
     by: Texts = field(default_factory=list)
-    unit: Literal["fraction", "percent", "loss", "score"] | None = None
-    higher_is_better: Annotated[
-        bool | None, Parameter(name=("--higher-is-better", "--accuracy"), negative="--lower-is-better")
-    ] = None
+    unit: Unit4 | None = None
+    higher_is_better: Higher = None
 
     def __post_init__(self) -> None:
         """Refuse options of scores without scores."""
-        asked = self.value_column or self.by or self.unit or self.higher_is_better is not None
-        if asked and not self.scores:
+        given = self.value_column or self.by or self.unit or self.higher_is_better is not None
+        if given and not self.scores:
             raise UsageError("--value-column, --by, --unit and --higher-is-better are for --scores.")
 
     @property
-    def options(self) -> dict[str, Any]:
+    def comparing(self) -> dict[str, Any]:
         """Options for the comparison: accuracies have become errors when they were read."""
         unit = self.unit or "fraction"
         return {"unit": unit, "higher_is_better": unit == "score"}
@@ -194,11 +181,11 @@ class ScoreReading:
         from curvewise.variance.load import load_scores
 
         found: dict[str, FloatArray] = {}
-        options: dict[str, Any] = {"value": self.value_column, "by": self.by or None, "unit": self.unit}
-        options |= {"higher_is_better": self.higher_is_better, "allow_large": allow_large}
+        chosen: dict[str, Any] = {"value": self.value_column, "by": self.by or None, "unit": self.unit}
+        chosen |= {"higher_is_better": self.higher_is_better, "allow_large": allow_large}
         for word in files:
             called, file = split_name(word)
-            read = load_scores(file, **options)
+            read = load_scores(file, **chosen)
             # Without a column that names trainings, a file is one, and called as the user calls it.
             for name, values in ({called: next(iter(read.values()))} if called and not self.by else read).items():
                 if name in found:
@@ -217,10 +204,9 @@ def decompose(
     interval: Literal["auto", "F", "bootstrap", "robust"] = "auto",
     level: Level = 0.95,
     seed: int = 0,
-    reading: PredictionReading | None = None,
-    scores: ScoreReading | None = None,
-    drawing: Drawing | None = None,
-    showing: Showing | None = None,
+    reading: PredictionReading = PredictionReading(),
+    scores: ScoreReading = ScoreReading(),
+    drawing: Drawing = Drawing(),
 ) -> int:
     """Split the variance between runs into what remains on new data and what the test set adds.
 
@@ -244,24 +230,23 @@ def decompose(
     seed
         Determines the bootstrap.
     """
-    page = (showing or Showing()).page()
+    page = drawing.page()
     from curvewise.variance.decompose import decompose_totals, decompose_variance
 
-    if scores is not None and scores.scores and counts is None:
+    if scores.scores and counts is None:
         raise UsageError(
             "One score per run cannot be decomposed: add --counts with the number of runs that got"
             " each example wrong, or see `curvewise variance compare --scores`."
         )
     if counts is not None:
-        large = reading is not None and reading.allow_large
-        totals = _totals(file, counts, counts_column, scores or ScoreReading(), large)
+        totals = _totals(file, counts, counts_column, scores, reading.allow_large)
         with quietly():
             result = decompose_totals(*totals, level=level)
     else:
-        given = (reading or PredictionReading()).load(file)
+        predictions = reading.load(file)
         with quietly():
-            result = decompose_variance(given, interval=interval, level=level, rng=seed)
-    return show_result(page, result, f"{result.runs:,} runs, {result.examples:,} examples", drawing)
+            result = decompose_variance(predictions, interval=interval, level=level, rng=seed)
+    return page.answer(result, f"{result.runs:,} runs, {result.examples:,} examples")
 
 
 def _totals(file: str, counts: Path, column: str | None, reading: ScoreReading, large: bool) -> tuple[Any, Any]:
@@ -284,9 +269,9 @@ def _totals(file: str, counts: Path, column: str | None, reading: ScoreReading, 
     use_options(OPTIONS)
     wrong = np.concatenate(list(found.values()))
     right = len(errors) - wrong
-    # Accuracies were turned into errors when read; counts may be of right or of wrong answers.
-    fits, turned = (abs(x.mean() / len(errors) - errors.mean()) for x in (wrong, right))
-    if turned < 1e-3 < fits:
+    # Accuracies were made errors when read; counts may be of right or of wrong answers.
+    fits, flipped = (abs(x.mean() / len(errors) - errors.mean()) for x in (wrong, right))
+    if flipped < 1e-3 < fits:
         note(f"{counts.name} counts right answers: their mean is the accuracy of the runs.")
         return errors, right
     return errors, wrong
@@ -297,12 +282,11 @@ def examine(
     file: File,
     /,
     *,
-    what: Annotated[list[Question], Parameter(negative="", show_default=False)] = [],  # noqa: B006
-    pair: Words = [],  # noqa: B006
+    what: Annotated[list[Question], Parameter(negative="", show_default=False)] = [],
+    pair: Words = [],
     level: Level = 0.95,
-    reading: PredictionReading | None = None,
-    drawing: Drawing | None = None,
-    showing: Showing | None = None,
+    reading: PredictionReading = PredictionReading(),
+    drawing: Drawing = Drawing(),
 ) -> int:
     """Examine the runs of one training: luck, calibration, disagreement, ensembles, pairs.
 
@@ -329,32 +313,32 @@ def examine(
     """
     import curvewise.variance
 
-    page = (showing or Showing()).page()
+    page = drawing.page()
     directed = not what or not {"accuracy", "luck"}.isdisjoint(what)
-    given = (reading or PredictionReading()).load(file, directed=directed)
-    asked: list[str] = list(what)
-    if not asked:  # all that these predictions allow, without what takes long
-        quick = [q for q in EXAMINED if q != "bipartitions" and (given.has_classes or q in OF_ERRORS)]
-        asked = quick if given.binary else ["luck"]
-    if drawing and drawing.plot and len(asked) > 1:
-        raise UsageError(f"--plot draws one picture: choose with --what, of {', '.join(asked)}.")
-    if pair and "pairs" not in asked:
+    predictions = reading.load(file, directed=directed)
+    questions: list[str] = list(what)
+    if not questions:  # all that these predictions allow, without what takes long
+        quick = [q for q in EXAMINED if q != "bipartitions" and (predictions.has_classes or q in OF_ERRORS)]
+        questions = quick if predictions.binary else ["luck"]
+    if page.plot and len(questions) > 1:
+        raise UsageError(f"--plot draws one picture: choose with --what, of {', '.join(questions)}.")
+    if pair and "pairs" not in questions:
         raise UsageError(f"--pair {','.join(pair)} goes with --what pairs.")
-    by_index = given.example_ids is None or given.example_ids.dtype.kind in "iu"
+    by_index = predictions.example_ids is None or predictions.example_ids.dtype.kind in "iu"
     named = {"pairs": [[int(p) if by_index and p.isdigit() else p for p in pair]]} if pair else {}
     results = {}
-    for name in asked:
+    for name in questions:
         with quietly():
             more = named if name == "pairs" else {}
-            results[name] = getattr(curvewise.variance, EXAMINED[name])(given, level=level, **more)
+            results[name] = getattr(curvewise.variance, EXAMINED[name])(predictions, level=level, **more)
         if page.markup or page.verbose:
-            page.table(name.capitalize(), results[name].readable(), None)
+            page.table(name.capitalize(), results[name].readable())
         else:
             page.say(name.capitalize(), style="bold")
         page.say(in_options(results[name].sentences()), close=not page.verbose)
         warn_each(results[name].all_warnings)
     page.document = {name: result.to_dict() for name, result in results.items()}
-    save_plot(drawing.plot if drawing else None, results[asked[0]].plot)
+    save_plot(page.plot, results[questions[0]].plot)
     return page.close()
 
 
@@ -366,18 +350,17 @@ def compare(
     a: str | None = None,
     b: str | None = None,
     baseline: str | None = None,
-    margin: Positive = None,
-    fail_if: Annotated[list[Gate], Parameter(negative="", show_default=False)] = [],  # noqa: B006
+    margin: Size = None,
+    fail_if: Annotated[list[Gate], Parameter(negative="", show_default=False)] = [],
     paired: Annotated[bool, Parameter(negative="--unpaired", show_default=False)] = False,
     distribution_std: Annotated[float | None, Parameter(validator=Number(gte=0), show_default=False)] = None,
     multiplicity: Literal["holm", "bh"] = "holm",
-    min_runs: Annotated[int, Parameter(validator=Number(gte=1))] = 1,
+    min_runs: AtLeast1 = 1,
     level: Level = 0.95,
     seed: int = 0,
-    reading: PredictionReading | None = None,
-    scores: ScoreReading | None = None,
-    drawing: Drawing | None = None,
-    showing: Showing | None = None,
+    reading: PredictionReading = PredictionReading(),
+    scores: ScoreReading = ScoreReading(),
+    drawing: Drawing = Drawing(),
 ) -> int:
     """Test whether training a is better than training b, on this test set and on new data.
 
@@ -419,9 +402,8 @@ def compare(
     seed
         Determines the permutations.
     """
-    page = (showing or Showing()).page()
-    by_score = scores or ScoreReading()
-    trainings = read_trainings(files, reading or PredictionReading(), by_score, a, b)
+    page = drawing.page()
+    trainings = read_trainings(files, reading, scores, a, b)
     # Two of many were named: the others play no part, and must not be counted as many.
     if a in trainings and b in trainings:
         trainings = {str(name): trainings[str(name)] for name in (a, b)}
@@ -431,49 +413,39 @@ def compare(
     if many or baseline is not None:
         if fail_if or margin is not None:
             raise UsageError("--margin and --fail-if compare two trainings: name them --a and --b.")
-        options: dict[str, Any] = {"paired": paired, "distribution_std": distribution_std, "level": level}
-        return compare_many(page, trainings, by_score, drawing, baseline=baseline, multiplicity=multiplicity, **options)
-    names = list(trainings)
-    if a is None and b is None:
-        a, b = names
-    one, two = choose("--a", a, names), choose("--b", b, names)
-    if one == two:
-        raise UsageError(f"Both are {one!r}: a comparison needs two trainings.")
-    options = by_score.options if by_score.scores else {"distribution_std": distribution_std}
-    options |= {"paired": paired, "margin": margin, "level": level, "rng": seed}
+        chosen: dict[str, Any] = {"paired": paired, "distribution_std": distribution_std, "level": level}
+        return compare_many(page, trainings, scores, baseline=baseline, multiplicity=multiplicity, **chosen)
+    one, two = choose_pair(a, b, list(trainings), "training")
+    chosen = scores.comparing if scores.scores else {"distribution_std": distribution_std}
+    chosen |= {"paired": paired, "margin": margin, "level": level, "rng": seed}
 
     from curvewise.variance.compare import compare_runs
 
     with quietly():
-        result = compare_runs(trainings[one], trainings[two], names=(one, two), **options)
-    held = {gate: result.verdict == gate for gate in ("equivalent", "undecided")}
-    held |= {"worse": result.worse, "better": result.better, "maybe-worse": result.maybe_worse}
-    met = [gate for gate in fail_if if held[gate]]
-    if met:
-        warn(f"--fail-if {met[0]} holds: exit status {GATE}.")
-    return show_result(page, result, result.table_note(), drawing, style="bold", status=GATE if met else 0)
+        result = compare_runs(trainings[one], trainings[two], names=(one, two), **chosen)
+    status = gate_status(fail_if, conditions_of(result))
+    return page.answer(result, result.table_note(), style="bold", status=status)
 
 
 @variance.command
 def plan(
-    files: OptionalFiles = [],  # noqa: B006
+    files: OptionalFiles = [],
     /,
     *,
-    difference: Positive = None,
-    distribution_std: Positive = None,
+    difference: Size = None,
+    distribution_std: Size = None,
     a: str | None = None,
     b: str | None = None,
-    test_set_std: Positive = None,
-    independent_std: Positive = None,
+    test_set_std: Size = None,
+    independent_std: Size = None,
     examples: Annotated[int | None, Parameter(validator=Number(gte=2))] = None,
-    disagreement: Positive = None,
-    power: Annotated[float, Parameter(validator=Number(gt=0, lt=1))] = 0.8,
+    disagreement: Size = None,
+    power: Level = 0.8,
     paired: Flag = False,
     target: Literal["distribution", "test set"] = "distribution",
     level: Level = 0.95,
-    reading: PredictionReading | None = None,
-    drawing: Drawing | None = None,
-    showing: Showing | None = None,
+    reading: PredictionReading = PredictionReading(),
+    drawing: Drawing = Drawing(),
 ) -> int:
     """Plan how many runs to train: to detect a difference, or to show that runs really differ.
 
@@ -513,29 +485,28 @@ def plan(
     level
         Coverage of the interval that goes with the test.
     """
-    page = (showing or Showing()).page()
+    page = drawing.page()
     from curvewise.variance.decompose import decompose_variance
     from curvewise.variance.plan import plan_runs
 
     if len(files) > 2:
         raise UsageError("A pilot is of one training or of two: give one file or two.")
-    how = reading or PredictionReading()
     if (a is None) != (b is None) or (a is not None and len(files) != 1):
         raise UsageError("--a and --b name two trainings of one store or table: give both, and one file.")
     if a is not None and b is not None:
-        read = [how.load(files[0], alone=False, learner=name) for name in (a, b)]
+        read = [reading.load(files[0], alone=False, learner=name) for name in (a, b)]
     else:
-        if len(files) == 1 and how.learner is None:
-            _check_store_pair(files[0], how)
-        read = [how.load(file, alone=len(files) == 1) for file in files]
+        if len(files) == 1 and reading.learner is None:
+            _check_store_pair(files[0], reading)
+        read = [reading.load(file, alone=len(files) == 1) for file in files]
     with quietly():
-        pilots = tuple(decompose_variance(given, level=level) for given in read)
+        pilots = tuple(decompose_variance(runs, level=level) for runs in read)
         effect: dict[str, Any] = {"difference": difference, "distribution_std": distribution_std}
         known: dict[str, Any] = {"test_set_std": test_set_std, "independent_std": independent_std}
         known |= {"pilot": pilots[0] if len(pilots) == 1 else pilots or None}
         known |= {"examples": examples, "disagreement": disagreement, "paired": paired}
         result = plan_runs(**effect, target=target, power=power, level=level, **known)
-    return show_result(page, result, "Power and precision by number of runs", drawing)
+    return page.answer(result, "Power and precision by number of runs")
 
 
 @variance.command
@@ -548,9 +519,8 @@ def sweep(
     what: Literal["std", "error", "runs"] = "std",
     level: Level = 0.95,
     seed: int = 0,
-    reading: PredictionReading | None = None,
-    drawing: Drawing | None = None,
-    showing: Showing | None = None,
+    reading: PredictionReading = PredictionReading(),
+    drawing: Drawing = Drawing(),
 ) -> int:
     """Decompose the variance between runs at each value of a hyperparameter, or length of training.
 
@@ -575,10 +545,10 @@ def sweep(
     seed
         Determines bootstrap intervals, where there are any.
     """
-    page = (showing or Showing()).page()
+    page = drawing.page()
     from curvewise.variance.variances import measure_sweep
 
-    found = named_runs(files, reading or PredictionReading(), by, "0.5=usual.npz")
+    found = named_runs(files, reading, by, "0.5=usual.npz")
     values: dict[float, Any] = {}
     for text, runs in found.items():
         try:
@@ -588,7 +558,7 @@ def sweep(
     with quietly():
         result = measure_sweep(values, name=name or by or "hyperparameter", level=level, rng=seed)
     title = f"{len(values)} values of the {result.name}"
-    return show_result(page, result, title, drawing, draw=lambda: result.plot(what=what))
+    return page.answer(result, title, draw=partial(result.plot, what=what))
 
 
 @variance.command
@@ -598,9 +568,8 @@ def twins(
     *,
     reseeded: str | None = None,
     level: Level = 0.95,
-    reading: PredictionReading | None = None,
-    drawing: Drawing | None = None,
-    showing: Showing | None = None,
+    reading: PredictionReading = PredictionReading(),
+    drawing: Drawing = Drawing(),
 ) -> int:
     """Measure how often runs disagree with twins in which a single weight was changed.
 
@@ -621,27 +590,26 @@ def twins(
     level
         Coverage of the intervals.
     """
-    page = (showing or Showing()).page()
+    page = drawing.page()
     from curvewise.store.tables import read_twins, store_folder
     from curvewise.variance.sources import measure_twins
 
-    asked = reading or PredictionReading()
     if len(files) == 1:
         if (folder := store_folder(files[0])) is None:
             raise UsageError(f"{files[0]} is no store of runs: give its twins as well, such as 0=poked.npz.")
-        raw, others = read_twins(folder, asked.learner, read_where(asked.where), asked.key)
+        raw, others = read_twins(folder, reading.learner, read_where(reading.where), reading.key)
         base: Any = raw.checked()
         note("; ".join(map(in_options, base.notes)))
         poked: dict[Any, Any] = {when: each.checked() for when, each in others.items()}
     else:
-        base = asked.load(files[0], alone=False)
-        poked = named_runs(files[1:], asked, None, "0=poked.npz")
+        base = reading.load(files[0], alone=False)
+        poked = named_runs(files[1:], reading, None, "0=poked.npz")
         if all(text.replace(".", "", 1).isdigit() for text in poked):
             poked = {float(text): runs for text, runs in poked.items()}
-    other = None if reseeded is None else asked.load(reseeded, alone=False)
+    other = None if reseeded is None else reading.load(reseeded, alone=False)
     with quietly():
         result = measure_twins(base, poked, reseeded=other, level=level)
-    return show_result(page, result, f"{result.runs:,} runs with their twins", drawing)
+    return page.answer(result, f"{result.runs:,} runs with their twins")
 
 
 @variance.command(name="test-sets")
@@ -649,12 +617,11 @@ def compare_sets(
     files: Files,
     /,
     *,
-    pair: Words = [],  # noqa: B006
+    pair: Words = [],
     level: Level = 0.95,
     seed: int = 0,
-    reading: PredictionReading | None = None,
-    drawing: Drawing | None = None,
-    showing: Showing | None = None,
+    reading: PredictionReading = PredictionReading(),
+    drawing: Drawing = Drawing(),
 ) -> int:
     """Compare the variance of the same runs on several test sets, such as shifted data.
 
@@ -673,25 +640,24 @@ def compare_sets(
     seed
         Determines bootstrap intervals, where there are any.
     """
-    page = (showing or Showing()).page()
+    page = drawing.page()
     from curvewise.store.tables import evaluations_in_store, store_folder
     from curvewise.variance.luck import compare_test_sets
 
-    asked = reading or PredictionReading()
     if len(files) == 1 and (folder := store_folder(files[0])):
-        sets = evaluations_in_store(folder, read_where(asked.where))
-        found = {name: asked.load(files[0], directed=True, key=key) for name, key in sets.items()}
+        sets = evaluations_in_store(folder, read_where(reading.where))
+        found = {name: reading.load(files[0], directed=True, key=key) for name, key in sets.items()}
         found = _with_shared_examples(found)
     else:
-        found = named_runs(files, asked, None)
+        found = named_runs(files, reading, None)
     if len(found) < 2:
         raise UsageError(f"There is one test set, {next(iter(found))!r}: give the runs on another, as NAME=FILE.")
     if pair and len(pair) != 2:
         raise UsageError(f"--pair {','.join(pair)}: name two test sets, such as --pair {','.join(list(found)[:2])}.")
     with quietly():
         result = compare_test_sets(found, level=level, rng=seed)
-    draw = (lambda: result.plot(pair=tuple(pair))) if pair else None
-    return show_result(page, result, f"{result.runs:,} runs on {len(found)} test sets", drawing, draw=draw)
+    draw = partial(result.plot, pair=tuple(pair)) if pair else None
+    return page.answer(result, f"{result.runs:,} runs on {len(found)} test sets", draw=draw)
 
 
 def _with_shared_examples(found: Mapping[str, Predictions]) -> dict[str, Predictions]:
@@ -799,17 +765,15 @@ def with_runs(trainings: dict[str, Any], fewest: int) -> dict[str, Any]:
     return kept
 
 
-def compare_many(
-    page: Page, trainings: dict[str, Any], scores: ScoreReading, drawing: Drawing | None, **options: Any
-) -> int:
+def compare_many(page: Page, trainings: dict[str, Any], scores: ScoreReading, **chosen: Any) -> int:
     """Compare all pairs of trainings and show the clearest."""
     from curvewise.variance.compare import compare_trainings
 
     trainings, shared = without_shared_path(trainings)
-    if shared and (baseline := options.get("baseline")) is not None:
-        options["baseline"] = str(baseline).removeprefix(shared)
+    if shared and (baseline := chosen.get("baseline")) is not None:
+        chosen["baseline"] = str(baseline).removeprefix(shared)
     with quietly():
-        result = compare_trainings(trainings, **options, **(scores.options if scores.scores else {}))
+        result = compare_trainings(trainings, **chosen, **(scores.comparing if scores.scores else {}))
     order = sorted(range(len(result.pairs)), key=lambda i: result.adjusted[i])[:MOST_PAIRS]
     rows = {name: [column[i] for i in order] for name, column in result.readable().items()}
     if page.markup is None:
@@ -818,7 +782,7 @@ def compare_many(
     count = len(result.pairs)
     which = f"{count} pairs" if len(order) == count else f"The {len(order)} clearest of {count:,} pairs"
     title = f"{which} (a minus b, intervals hold together at {result.level:.0%})"
-    return show_result(page, result, title, drawing, columns=rows)
+    return page.answer(result, title, columns=rows)
 
 
 def without_shared_path(trainings: dict[str, Any]) -> tuple[dict[str, Any], str]:
@@ -831,26 +795,3 @@ def without_shared_path(trainings: dict[str, Any]) -> tuple[dict[str, Any], str]
     if shared:
         note(f"names without {shared}, with which all of them start")
     return {name.removeprefix(shared): t for name, t in trainings.items()}, shared
-
-
-def show_result(
-    page: Page,
-    result: Any,
-    title: str,
-    drawing: Drawing | None,
-    *,
-    columns: dict[str, Any] | None = None,
-    style: str = "",
-    status: int = 0,
-    draw: Callable[[], Any] | None = None,
-) -> int:
-    """Print the table, the sentences and the warnings of a result, draw it, and return the exit status."""
-    page.document = result.to_dict()
-    if columns is None:
-        page.result(result, title)
-    else:
-        page.table(title, columns, None)
-    page.say(in_options(result.sentences()), style=style)
-    warn_each(result.all_warnings)
-    save_plot(drawing.plot if drawing else None, draw or result.plot)
-    return page.close(status)

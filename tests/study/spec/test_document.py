@@ -20,7 +20,7 @@ from curvewise.errors import InputError
 from curvewise.nn.task import Keep
 from curvewise.nn.training import OPTIMISERS, Training
 from curvewise.study import Dataset, Design, Evaluation, Learner, Study, load_study
-from curvewise.study.commands import STARTER, starter_text
+from curvewise.study.commands import starter_text
 from curvewise.study.spec.document import toml_text
 from curvewise.study.spec.recipes import RECIPES
 
@@ -295,10 +295,10 @@ def test_written_toml_is_what_tomllib_reads(document):
 
 
 def test_the_starter_file_is_a_study(tmp_path):
-    study = load(STARTER, tmp_path)
+    study = load(starter_text(), tmp_path)
     assert set(study.learners) == {"network", "forest"}
     # Uncommented, its other lines are words that the reader knows too.
-    every = re.sub(r"^# (\[|command|perturbation|magnitude|store)", r"\1", STARTER, flags=re.M)
+    every = re.sub(r"^# (\[|command|perturbation|magnitude|store)", r"\1", starter_text(), flags=re.M)
     every = re.sub(r"^# (poke|grid) = ", r"\1 = ", every, flags=re.M)
     more = load(re.sub(r"^# store.*$", "", every, flags=re.M), tmp_path)
     assert set(more.learners) == {"network", "forest", "mine"}
