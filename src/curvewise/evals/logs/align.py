@@ -591,8 +591,8 @@ def _refuse_missing(
         more = f"; and {len(names) - 5} more tasks" if len(names) > 5 else ""
         common = sorted(names, key=lambda task: -len(whole[task]))
         return InputError(
-            f"{what}: the models were not given the same tasks. {listed}{more}. Choose with {arg('task', common[0])}, or "
-            f"{arg('models')}; or pass {arg('missing', 'drop')} to leave out questions that not all models have."
+            f"{what}: the models were not given the same tasks. {listed}{more}. Choose with {arg('task', common[0])}, "
+            f"or {arg('models')}; or pass {arg('missing', 'drop')} to leave out questions that not all models have."
         )
     none = [name for name, own in zip(order, empty, strict=True) if own.all()]
     if not seeded and none and len(order) > 1:
