@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import curvewise as cw
-from curvewise.errors import CurvewiseWarning
+from curvewise import learning
+from curvewise.errors import CurvewiseWarning, InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore:n = .* is more than four times")
 
@@ -300,3 +301,53 @@ def test_an_interval_wholly_below_zero_says_nothing():
     assert (table["low"][0], table["high"][0]) == (0, 100)
     budget = curve.budget([1e9])
     assert budget["gain_high"][0] <= curve.interval_at().error.high
+
+
+SIZES = [25, 25, 50, 50, 100, 100, 200, 200]
+ERRORS = [50.0, 52.0, 40.0, 41.0, 33.0, 32.0, 27.0, 28.0]
+
+
+@pytest.mark.parametrize(
+    ("ask", "argument"),
+    [
+        (lambda curve: curve.predict([]), "n"),
+        (lambda curve: curve.predict(800, "prediction", runs="many"), "runs"),
+        (lambda curve: curve.budget([]), "n"),
+        (lambda curve: curve.budget(800, cost_per_sample="free"), "cost_per_sample"),
+        (lambda curve: curve.samples_to_reach([15, 20]), "error"),
+        (lambda curve: curve.samples_to_reach(float("nan")), "error"),
+        (lambda curve: learning.check_variance_model(curve, draws=0), "draws"),
+        (lambda curve: learning.measure_stability(SIZES, ERRORS, unit="percent", forms=[]), "forms"),
+        (lambda curve: learning.measure_stability(SIZES, ERRORS, unit="percent", draws=2.5), "draws"),
+        (lambda curve: learning.leave_one_size_out(SIZES, ERRORS, unit="percent", weights=[]), "weights"),
+    ],
+)
+def test_questions_that_have_no_answer_name_the_argument(ask, argument):
+    with pytest.raises(InputError) as caught:
+        ask(cw.fit_learning_curve(SIZES, ERRORS, unit="percent"))
+    assert caught.value.argument == argument
+
+
+def test_one_form_may_be_named_without_a_list():
+    one, listed = (
+        learning.leave_one_size_out(SIZES, ERRORS, unit="percent", forms=forms) for forms in ("power", ["power"])
+    )
+    assert one.forms == listed.forms == ("power",)
+    assert learning.measure_stability(SIZES, ERRORS, unit="percent", forms="sqrt").forms == ("sqrt",)
+
+
+def test_curves_in_a_dict_have_the_names_of_its_keys():
+    low, high = (cw.fit_learning_curve(SIZES, [e + more for e in ERRORS], unit="percent") for more in (0, 9))
+    found = learning.compare_learners({"new": low, "old": high})
+    assert found.learners == ("new", "old")
+    assert found.pairs == (("new", "old"),)
+    assert found.verdicts == ("a better",)
+    assert learning.rank_learners({"new": low, "old": high}).learners == ("new", "old")
+
+
+def test_a_missing_learner_of_pandas_is_refused():
+    pd = pytest.importorskip("pandas")
+    names = pd.array(["a", "a", "a", pd.NA, pd.NA, pd.NA], dtype="string")
+    frame = pd.DataFrame({"learner": names, "n": [25, 50, 100] * 2, "error": [0.3, 0.2, 0.1] * 2})
+    with pytest.raises(InputError, match="name every learner"):
+        cw.fit_learning_curves(frame)

@@ -344,3 +344,9 @@ def test_classes_that_a_larger_subset_has_too_few_of_cannot_be_nested(members, s
         quiet(labels, sizes, 1, nested=True)
     for subset in quiet(labels, sizes, 1):
         assert len(set(subset.indices.tolist())) == subset.n
+
+
+@pytest.mark.parametrize("size", [10, "5/class", 0.25, np.array(10)])
+def test_a_single_size_needs_no_list(size):
+    labels = [0, 1] * 20
+    assert partition_training_set(labels, size, folds=1).sizes == partition_training_set(labels, [10], folds=1).sizes

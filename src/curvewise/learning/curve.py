@@ -50,7 +50,7 @@ from curvewise.text import (
     format_target,
     interval_cell,
 )
-from curvewise.types.results import FloatArray, Interval, Result, Unit, check_level, data_frame
+from curvewise.types.results import FloatArray, Interval, Result, Unit, as_floats, check_level, data_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -275,7 +275,7 @@ class Curve(Result):
         CurvewiseWarning
             If a size is more than four times the largest one measured.
         """
-        sizes = check_sizes_to_predict(n)
+        sizes = check_sizes_to_predict(n, least=1)
         if (sizes > EXTRAPOLATION_LIMIT * self.largest_n).any():
             warnings.warn(beyond_limit(float(sizes.max())), CurvewiseWarning, stacklevel=2)
         table = data_frame({"n": whole_sizes(sizes), **self.band(sizes, interval, level=level, runs=runs)})
@@ -291,7 +291,7 @@ class Curve(Result):
         check_choice("interval", kind, INTERVALS)
         check_level(level)
         n = check_sizes_to_predict(n)
-        if not runs > 0:
+        if not isinstance(runs, int | float | np.number) or not runs > 0:
             raise InputError("must be positive: the number of new runs averaged.", argument="runs", value=runs)
         error, low, high = (self._scale.values(v) for v in self._answer_points(n, level, kind, runs))
         if self._scale.sign < 0:
@@ -301,7 +301,10 @@ class Curve(Result):
     def samples_to_reach(self, error: float, *, level: float = 0.95) -> SamplesToReach:
         """Find how many training samples it takes to reach an error, given in the unit of the fit."""
         check_level(level)
-        target = float(self._scale.points(float(self.unit.errors(error, "error"))))
+        value = as_floats(error, "error")
+        if value.ndim or not np.isfinite(value):
+            raise InputError("must be one number in the unit of the fit: what to reach.", argument="error", value=error)
+        target = float(self._scale.points(float(self.unit.errors(value, "error"))))
         crosses, low, high = _reach(self, target, level)
         floor, _ = bounds(self.unit, self._data.mean)
         never = 1.0 if target <= floor else self._probability_never(target)
@@ -338,9 +341,9 @@ class Curve(Result):
             Columns n, added (samples), cost, error, low, high (the interval of the error there), gain (how much better
             than at the largest size measured), its interval gain_low, gain_high, and gain_per_cost.
         """
-        if not (np.isfinite(cost_per_sample) and cost_per_sample >= 0):
+        if not isinstance(cost_per_sample, int | float | np.number) or not 0 <= cost_per_sample < np.inf:
             raise InputError("must be a price of 0 or more.", argument="cost_per_sample", value=cost_per_sample)
-        sizes = check_sizes_to_predict(n)
+        sizes = check_sizes_to_predict(n, least=1)
         # Data that there are already cost nothing more.
         added = np.maximum(sizes - self.largest_n, 0.0)
         band = self.band(sizes, level=level, runs=np.inf)
@@ -598,13 +601,13 @@ def check_size(n: float, argument: str, *, infinite: bool = False) -> float:
     return float(n)
 
 
-def check_sizes_to_predict(n: ArrayLike) -> FloatArray:
+def check_sizes_to_predict(n: ArrayLike, least: int = 0) -> FloatArray:
     """Training sizes as an array, or an error that names the argument."""
     try:
         sizes = np.atleast_1d(np.asarray(n, dtype=np.float64))
     except (TypeError, ValueError):
         raise InputError("must be one training size or a list of them.", argument="n", value=n) from None
-    if sizes.ndim != 1 or not (sizes > 0).all():
+    if sizes.ndim != 1 or len(sizes) < least or not (sizes > 0).all():
         raise InputError("must be one positive size or a list of them.", argument="n")
     return sizes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings as python_warnings
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -60,6 +60,7 @@ from curvewise.learning.power import (
 from curvewise.stats.intervals import excluded_level
 from curvewise.text import format_count, format_number, format_pvalue
 from curvewise.types.measurements import Measurements
+from curvewise.types.predictions import count_missing
 from curvewise.types.results import FloatArray, Result, Unit, as_floats, data_frame, same_names
 
 if TYPE_CHECKING:
@@ -262,7 +263,10 @@ def fit_learning_curves(
 
 
 def fitted_curves(curves: Any, **options: Any) -> Any:
-    """Return fitted curves as they are; fit measurements, tables, files and dicts of (n, error) with options."""
+    """Return fitted curves; fit measurements, tables, files and dicts of (n, error) with options.
+
+    Curves in a dict get its keys as names.
+    """
     pairs = isinstance(curves, Mapping) and all(isinstance(v, tuple) for v in curves.values())
     table = isinstance(curves, Measurements | str | PathLike) or hasattr(curves, "columns")
     if (table or pairs) and not isinstance(curves, Result):
@@ -270,7 +274,9 @@ def fitted_curves(curves: Any, **options: Any) -> Any:
             return fit_learning_curves(curves, **options)
     for name, value in options.items():
         raise InputError(f"{arg(name, value)} is for measurements that are yet to be fitted, and these curves are.")
-    return curves.values() if isinstance(curves, Mapping) else curves
+    if isinstance(curves, Mapping) and all(isinstance(curve, Curve) for curve in curves.values()):
+        return [curve if curve.learner == name else replace(curve, learner=str(name)) for name, curve in curves.items()]
+    return curves
 
 
 FEW = 4
@@ -517,7 +523,7 @@ def _columns_of(frame: Any, by: str) -> dict[str, Any]:
 
 def _split_rows(columns: dict[str, Any], by: str) -> dict[str, dict[str, NDArray[Any]]]:
     given = np.asarray(columns.pop(by))
-    if given.dtype == object and any(v is None or v != v for v in given.tolist()):
+    if count_missing(given.tolist()):
         raise InputError(f"the column {by!r} has missing values; name every learner.", argument="frame")
     names = np.array(same_names(given.astype(str).tolist(), f"frame: the column {by!r}"))
     arrays = {k: np.asarray(v) for k, v in columns.items()}

@@ -333,7 +333,7 @@ def _amounts(
     sizes: Sequence[float | str] | NDArray[Any], codes: IntArray, classes: list[Any], stratify: bool, per_class: bool
 ) -> list[Amount]:
     """Turn sizes into checked numbers of examples, in the order given."""
-    values = list(np.atleast_1d(sizes)) if isinstance(sizes, np.ndarray) else list(sizes)
+    values = list(sizes) if np.ndim(sizes) else [sizes.item() if isinstance(sizes, np.ndarray) else sizes]
     members = np.bincount(codes)
     least, smallest = int(members.min()), f"the smallest class ({classes[members.argmin()]!r}) has"
     plain = [v for v in values if not isinstance(v, str)]

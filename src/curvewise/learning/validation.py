@@ -130,7 +130,7 @@ def leave_one_size_out(
     if forms is None and weights is None:
         rows = [*PAPER_ROWS, ("auto", "size"), ("last", "size")]
     else:
-        rows = [(f, w) for f in forms or ("power",) for w in weights or ("size",)]
+        rows = [(f, w) for f in _listed(forms, "forms", "power") for w in _listed(weights, "weights", "size")]
     sizes = curves[0].n
     for data in curves:
         if len(data.n) < 3:
@@ -155,6 +155,15 @@ def leave_one_size_out(
         curves=len(curves),
         unit=kind,
     )
+
+
+def _listed(names: Sequence[str] | str | None, argument: str, default: str) -> Sequence[str]:
+    """Return one name or several as a list, which must not be empty."""
+    if isinstance(names, str) or names is None:
+        return [names or default]
+    if not len(names):
+        raise InputError("is empty: name at least one.", argument=argument)
+    return names
 
 
 def _by_learner(columns: dict[str, NDArray[Any]], learner: ArrayLike | None) -> list[GroupedRuns]:
@@ -283,11 +292,11 @@ def measure_stability(
     if not np.isin(used, data.n).all() or len(used) < 2:
         measured = ", ".join(map(format_number, data.n.tolist()))
         raise InputError(f"must be at least two of the sizes that were measured: {measured}.", argument="sizes")
-    forms = tuple(FORMS if forms is None else forms)
+    forms = tuple(FORMS) if forms is None else tuple(_listed(forms, "forms", "power"))
     for form in forms:
         check_choice("forms", form, tuple(FORMS))
-    if draws < 2:
-        raise InputError("must be at least 2.", argument="draws", value=draws)
+    if not isinstance(draws, int | np.integer) or draws < 2:
+        raise InputError("must be a whole number from 2.", argument="draws", value=draws)
     points = data.in_points(scale)
     # The variance of one run, modelled where there is only one.
     spread = np.where(points.freedom > 0, points.variance, points.run_variance(constants.sigma0_squared))
@@ -386,6 +395,8 @@ def check_variance_model(curves: Sequence[Curve], *, draws: int = 999, rng: int 
         Their seed.
     """
     curves = check_curves(curves)
+    if not isinstance(draws, int | np.integer) or draws < 1:
+        raise InputError("must be a whole number from 1.", argument="draws", value=draws)
     parts = []
     for c in curves:
         known = (c.runs > 1) & np.isfinite(c.variance)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from curvewise.errors import InputError, Message, arg, list_names
 from curvewise.stats.correlation import spearman
 from curvewise.text import format_count, format_number
+from curvewise.types.predictions import count_missing
 from curvewise.types.results import FloatArray, RowTable, as_column, as_floats, distinct
 
 FLOPS_PER = 6.0
@@ -102,7 +103,7 @@ class ScalingRuns(RowTable):
         for name in ("run", "source"):
             if getattr(self, name) is not None:
                 given = np.asarray(getattr(self, name))
-                if given.dtype.kind in "fO" and any(v is None or v != v for v in given.tolist()):
+                if count_missing(given.ravel().tolist()):
                     raise InputError("has missing names: name every row.", argument=name)
                 object.__setattr__(self, name, as_column(given.astype(np.str_), name, len(params), "runs"))
         if self.flagged is not None:
