@@ -792,6 +792,10 @@ def _smooth(nodes: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray
         near = np.interp(at, nodes, np.where(finite, values, 0.0))
         unbounded = np.interp(at, nodes, np.where(finite, 0.0, 1.0)) > 0
         return np.where(unbounded, np.sign(values[~finite][0]) * np.inf, near)
-    from scipy.interpolate import CubicHermiteSpline  # slow to load, and few budgets do not need it
-
-    return np.asarray(CubicHermiteSpline(nodes, values, np.gradient(values, nodes, edge_order=2))(at))
+    slope = np.gradient(values, nodes, edge_order=2)
+    k = np.clip(np.searchsorted(nodes, at) - 1, 0, len(nodes) - 2)
+    wide = nodes[k + 1] - nodes[k]
+    t = (at - nodes[k]) / wide
+    # Hermite's cubic on [0, 1], for which scipy would load its splines: four tenths of a second.
+    ends = (1 + 2 * t) * (1 - t) ** 2 * values[k] + t**2 * (3 - 2 * t) * values[k + 1]
+    return np.asarray(ends + wide * t * (1 - t) * ((1 - t) * slope[k] - t * slope[k + 1]))

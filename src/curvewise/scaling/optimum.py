@@ -204,7 +204,7 @@ def make_optimum(
 
     def intervals(*ends: FloatArray) -> Any:
         with np.errstate(over="ignore"):
-            made = tuple(Interval(*map(float, row), level) for row in np.exp(np.stack(ends)).T)
+            made = tuple(Interval(float(e), float(a), float(b), level) for e, a, b in np.exp(np.stack(ends)).T)
         return made[0] if single else made
 
     return ComputeOptimal(
