@@ -76,17 +76,7 @@ def load_measurements(
     ([100.0, 200.0, 400.0], ['done', 'done', 'failed'])
     """
     table = _table(_runs(experiment, tracking_uri), experiment) if _is_native(experiment) else experiment
-    return measure_runs(
-        table,
-        "mlflow",
-        metric=metric,
-        size_param=size_param,
-        learner_param=learner_param,
-        where=where,
-        unit=unit,
-        higher_is_better=higher_is_better,
-        columns=columns,
-    )
+    return measure_runs(table, "mlflow", metric, size_param, learner_param, where, unit, higher_is_better, columns)
 
 
 def load_predictions(

@@ -90,17 +90,7 @@ def load_measurements(
         if metric in goals:
             _check_goal(metric, goals[metric], unit, higher_is_better)
             higher_is_better = goals[metric]
-    return measure_runs(
-        table,
-        "optuna",
-        metric=metric,
-        size_param=size_param,
-        learner_param=learner_param,
-        where=where,
-        unit=unit,
-        higher_is_better=higher_is_better,
-        columns=columns,
-    )
+    return measure_runs(table, "optuna", metric, size_param, learner_param, where, unit, higher_is_better, columns)
 
 
 def load_predictions(

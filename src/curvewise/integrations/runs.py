@@ -70,7 +70,6 @@ def runs_table(records: Sequence[Mapping[str, Any]], source: str, label: str) ->
 def measure_runs(
     table: Any,
     tracker: str,
-    *,
     metric: str | None,
     size_param: str | None,
     learner_param: str | Sequence[str] | None,
@@ -81,7 +80,8 @@ def measure_runs(
 ) -> Measurements:
     """Read one metric of every run; a run that failed stays, with NaN and the status "failed".
 
-    ``table`` is a :class:`Table` as exported, or whatever :func:`read_table` takes.
+    ``table`` is a :class:`Table` as exported, or whatever :func:`read_table` takes; what follows the tracker is in the
+    order of every ``load_measurements``.
     """
     table = table if isinstance(table, Table) else read_table(table)
     roles: dict[str, Any] = dict(columns or {})

@@ -78,17 +78,8 @@ def load_measurements(
     [0.1, 0.05]
     """
     native = _runs(runs)
-    return measure_runs(
-        runs if native is None else _table(native, runs),
-        "wandb",
-        metric=metric,
-        size_param=size_param,
-        learner_param=learner_param,
-        where=where,
-        unit=unit,
-        higher_is_better=higher_is_better,
-        columns=columns,
-    )
+    table = runs if native is None else _table(native, runs)
+    return measure_runs(table, "wandb", metric, size_param, learner_param, where, unit, higher_is_better, columns)
 
 
 def load_predictions(

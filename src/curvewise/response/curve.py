@@ -515,7 +515,46 @@ def answers_variance(weights: FloatArray, answers: FloatArray, partners: NDArray
 
 
 @dataclass(frozen=True, eq=False)
-class ResponseSensitivity(Result):
+class RepeatedScores(Result):
+    """Scores over repeated samples of several sizes.
+
+    Attributes
+    ----------
+    batches : ndarray of int, shape (K,)
+        Numbers of batches, in rising order.
+    batch : int
+        Examples in a batch.
+    values : dict of str to ndarray, shape (K, R)
+        ``"gi"``, ``"pal"`` and ``"mean_accuracy"``, a number for each repeat.
+    """
+
+    batches: NDArray[np.int64]
+    batch: int
+    values: dict[str, FloatArray] = field(repr=False)
+
+    @property
+    def examples(self) -> NDArray[np.int64]:
+        """Examples at each number of batches."""
+        return self.batches * self.batch
+
+    def mean(self, score: str = "gi") -> FloatArray:
+        """Mean over repeats at each number of batches."""
+        means: FloatArray = self._of(score).mean(axis=1)
+        return means
+
+    def spread(self, score: str = "gi") -> FloatArray:
+        """Standard deviation over repeats at each number of batches."""
+        spreads: FloatArray = self._of(score).std(axis=1, ddof=1)
+        return spreads
+
+    def _of(self, score: str) -> FloatArray:
+        if score not in self.values:
+            raise InputError(f"use one of {', '.join(map(repr, SCORES))}.", argument="score", value=score)
+        return self.values[score]
+
+
+@dataclass(frozen=True, eq=False)
+class ResponseSensitivity(RepeatedScores):
     """Scores, and the time they take, over repeated samples of several sizes.
 
     Attributes
@@ -534,9 +573,6 @@ class ResponseSensitivity(Result):
         Names.
     """
 
-    batches: NDArray[np.int64]
-    batch: int
-    values: dict[str, FloatArray] = field(repr=False)
     seconds: FloatArray = field(repr=False)
     expected: dict[str, FloatArray] = field(repr=False)
     model: str = "model"
@@ -568,21 +604,6 @@ class ResponseSensitivity(Result):
         times = np.array(seconds, dtype=np.float64)
         return cls(np.array(counts), batch, values, times, expected, *about, tuple(notes))
 
-    @property
-    def examples(self) -> NDArray[np.int64]:
-        """Examples at each number of batches."""
-        return self.batches * self.batch
-
-    def mean(self, score: str = "gi") -> FloatArray:
-        """Mean over repeats at each number of batches."""
-        found: FloatArray = self._of(score).mean(axis=1)
-        return found
-
-    def spread(self, score: str = "gi") -> FloatArray:
-        """Standard deviation over repeats at each number of batches."""
-        found: FloatArray = self._of(score).std(axis=1, ddof=1)
-        return found
-
     def columns(self) -> dict[str, Any]:
         """Return a row for each number of batches."""
         found: dict[str, Any] = {"batches": self.batches, "examples": self.examples}
@@ -604,14 +625,9 @@ class ResponseSensitivity(Result):
             f"{gi[-1]:.4f} ± {spread[-1]:.4f} with {self.batches[-1]} ({seconds[-1]:.2g} s)."
         )
 
-    def _of(self, score: str) -> FloatArray:
-        if score not in self.values:
-            raise InputError(f"use one of {', '.join(map(repr, SCORES))}.", argument="score", value=score)
-        return self.values[score]
-
 
 @dataclass(frozen=True, eq=False)
-class CorpusSensitivity(Result):
+class CorpusSensitivity(RepeatedScores):
     """Conditional mutual information of scores with the gap, over repeated samples of several sizes.
 
     Attributes
@@ -630,28 +646,15 @@ class CorpusSensitivity(Result):
         Names.
     """
 
-    batches: NDArray[np.int64]
-    batch: int
-    values: dict[str, FloatArray] = field(repr=False)
     models: int
     mode: str = "corrected"
     perturbation: str = "perturbation"
     layer: str = "input"
     warnings: tuple[str, ...] = ()
 
-    def mean(self, score: str = "gi") -> FloatArray:
-        """Mean over repeats at each number of batches."""
-        found: FloatArray = self.values[score].mean(axis=1)
-        return found
-
-    def spread(self, score: str = "gi") -> FloatArray:
-        """Standard deviation over repeats at each number of batches."""
-        found: FloatArray = self.values[score].std(axis=1, ddof=1)
-        return found
-
     def columns(self) -> dict[str, Any]:
         """Return a row for each number of batches."""
-        found: dict[str, Any] = {"batches": self.batches, "examples": self.batches * self.batch}
+        found: dict[str, Any] = {"batches": self.batches, "examples": self.examples}
         for score in SCORES:
             found[score], found[f"{score}_sd"] = self.mean(score), self.spread(score)
         return found
