@@ -126,6 +126,7 @@ def test_failed_models_are_left_out_where_they_failed_and_named() -> None:
     assert set(said) <= set(judged.warnings)
     assert judged.row("good").n == 21
     assert judged.row("poor").n == 23
+    assert "judged on 23 of 24 models." in judged.sentences()
     keep = np.delete(np.arange(24), [2, 5, 6])
     wanted = cmi_score(good[keep], gap[keep], {k: v[keep] for k, v in whole.hyperparameters.items()}, orientation=1)
     assert judged.row("good").cmi.estimate == pytest.approx(wanted)

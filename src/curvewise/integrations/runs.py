@@ -96,11 +96,11 @@ def measure_runs(
     roles["n"] = _find_size(table, roles.get("n"), settings)
     roles["value"] = _find_metric(table, roles.get("value"), outcomes or settings)
     # Other metrics are no settings that tell trainings apart: a run that failed has ended at another epoch.
-    asked = {k for given in roles.values() for k in ([given] if isinstance(given, str) else given or ())}
+    requested = {k for given in roles.values() for k in ([given] if isinstance(given, str) else given or ())}
     table = select_rows(table, where)
-    table = replace(table, columns={k: v for k, v in table.columns.items() if k in asked or k not in outcomes})
-    held = find_roles(table.columns, table.source, ROLES, roles)
-    table = _mark_failed(table, held.get("status"), held["value"], held["n"], held.of("learner"))
+    table = replace(table, columns={k: v for k, v in table.columns.items() if k in requested or k not in outcomes})
+    found = find_roles(table.columns, table.source, ROLES, roles)
+    table = _mark_failed(table, found.get("status"), found["value"], found["n"], found.of("learner"))
     roles["status"] = None
     return measurements_of(table, roles, unit, higher_is_better, keep_failed=True, tracked=True)
 
@@ -139,12 +139,12 @@ def _find_metric(table: Table, given: str | None, metrics: Sequence[str]) -> str
 
 def _mark_failed(table: Table, status: str | None, value: str, size: str, learner: Sequence[str]) -> Table:
     """Give every run the status done or failed; a failed one has NaN, and notes say how each ended."""
-    said = table.columns[status] if status else ["finished"] * len(table)
-    words = [status_word(cell) for cell in said]
+    states = table.columns[status] if status else ["finished"] * len(table)
+    words = [status_word(cell) for cell in states]
     if unknown := sorted(set(words) - FINISHED - UNFINISHED - {""}):
         raise InputError(f"{table.where(str(status))} says {list_names(unknown)}, which is no known status.")
     cells, values = table.columns[value], numbers(table, value)
-    reasons = [_reason(*run, value) for run in zip(said, cells, values, strict=True)]
+    reasons = [_reason(*run, value) for run in zip(states, cells, values, strict=True)]
     named = [k for k in _NAMES if k in table.columns]
     called = texts(table.columns[named[0]]) if named else [f"row {row}" for row in table.rows]
     needed = [(k, [is_missing(cell) for cell in table.columns[k]]) for k in (size, *learner)]

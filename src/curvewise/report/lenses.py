@@ -170,16 +170,16 @@ def show_curves(findings: StudyFindings) -> None:
     notes = [f"There is no picture of curves of form {findings.form}: {problem}"] if found is None else []
     every = list(curves)
     # The form is named once for all of them.
-    told = [_FORM.sub("", c.sentences()) for c in every[:MOST_TOLD]]
-    if told != [c.sentences() for c in every[:MOST_TOLD]]:
+    described = [_FORM.sub("", c.sentences()) for c in every[:MOST_TOLD]]
+    if described != [c.sentences() for c in every[:MOST_TOLD]]:
         notes.append(f"Form {findings.form}: a mean of several laws, which are named under Methods and settings.")
     if len(every) > MOST_TOLD:
-        told.append(f"The table lists the other {len(every) - MOST_TOLD} learners.")
+        described.append(f"The table lists the other {len(every) - MOST_TOLD} learners.")
     unfitted = [f"{name} could not be fitted: {why}" for name, why in curves.failures.items()]
     findings.sections.append(
         replace(
             found or Section(title),
-            text=(*_before_curves(findings), *told, *unfitted, *notes),
+            text=(*_before_curves(findings), *described, *unfitted, *notes),
             warnings=tuple(w for c in every for w in prefix_each(c.all_warnings, c.learner)),
         )
     )
@@ -538,10 +538,10 @@ class _StudyTraining:
     def read(self, evaluation: str = "test") -> Predictions:
         """Read the predictions of the runs."""
         job = self.job
-        asked: dict[str, Any] = {"n": job.n, "fold": job.fold, "vary": job.varies, **job.settings}
-        asked |= {} if job.poke is None else {"poke": job.poke.epoch}
+        selected: dict[str, Any] = {"n": job.n, "fold": job.fold, "vary": job.varies, **job.settings}
+        selected |= {} if job.poke is None else {"poke": job.poke.epoch}
         with quietly():
-            return self.study.predictions(job.name, evaluation=evaluation, **asked)
+            return self.study.predictions(job.name, evaluation=evaluation, **selected)
 
 
 def _trainings(findings: StudyFindings) -> list[_StudyTraining]:

@@ -196,13 +196,13 @@ def verdict_on_transfer(result: Result) -> tuple[str, ...]:
     if not better:
         return (f"No method is significantly better than {scratch}.",)
     tasks = len({r.task for r in rows})
-    said = [f"{name} on {count} of {format_count(tried[name], 'task')}" for name, count in better.most_common()]
-    if tasks == 1 and len(said) <= FEW:
+    named = [f"{name} on {count} of {format_count(tried[name], 'task')}" for name, count in better.most_common()]
+    if tasks == 1 and len(named) <= FEW:
         return (f"Yes: significantly better than {scratch}: {', '.join(better)}.",)
-    if len(said) > FEW:
-        told = f"{len(better)} of {len(tried)} methods are significantly better than {scratch} on at least one task"
-        return (f"Yes: {told}.",)
-    return (f"Yes: significantly better than {scratch}: {', '.join(said)}.",)
+    if len(named) > FEW:
+        summary = f"{len(better)} of {len(tried)} methods are significantly better than {scratch} on at least one task"
+        return (f"Yes: {summary}.",)
+    return (f"Yes: significantly better than {scratch}: {', '.join(named)}.",)
 
 
 def _script(code: str | None) -> Reproduce:

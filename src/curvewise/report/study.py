@@ -84,17 +84,17 @@ def study_report(
     with looked_up_once(study) as planned:
         status = study.status()
         findings = find_all(study, planned, form)
-        asked, answer, figure = _answered(findings, status)
-        said = [*status.warnings, *_notes(findings, status)]
+        open_question, answer, figure = _answered(findings, status)
+        texts = [*status.warnings, *_notes(findings, status)]
         # A finished study with an answer need not state its progress.
         finished = status.done == status.planned and answer
         progress = () if finished else first_sentences(status.sentences(), 1)[:1]
         return StudyReport(
             title=title or study.name,
-            question=question or asked,
+            question=question or open_question,
             answer=(*answer, *findings.left_out, *progress),
             figure=figure,
-            warnings=tuple(dict.fromkeys([*said, *(w for s in findings.sections for w in s.warnings)])),
+            warnings=tuple(dict.fromkeys([*texts, *(w for s in findings.sections for w in s.warnings)])),
             sections=tuple(findings.sections),
             runs=runs_of(study, planned, status),
             reproduce=reproduction(study, planned, file, form=form),
@@ -250,8 +250,8 @@ def runs_of(study: Study, planned: Sequence[Planned], status: Status) -> Runs:
     for kind in runs[0].job.seeds if runs else ():
         values = [run.job.seeds[kind] for run in runs]
         # A seed that follows another distinguishes no further runs, and is left out.
-        if (told := len(set(zip(*seeds.values(), values, strict=True)))) > apart:
-            seeds[f"{kind} seed"], apart = values, told
+        if (distinct := len(set(zip(*seeds.values(), values, strict=True)))) > apart:
+            seeds[f"{kind} seed"], apart = values, distinct
     columns: dict[str, Sequence[Any]] = {
         "learner": [label_of(study, run.job) for run in runs],
         "n": [run.job.n for run in runs],
@@ -333,6 +333,6 @@ def _counted(environments: Sequence[Mapping[str, Any]], key: str) -> str:
     found = Counter(str(e[key]) for e in environments if e.get(key)).most_common()
     if len(found) == 1:
         return found[0][0]
-    said = [f"{name} ({count:,} runs)" for name, count in found[:FEW]]
+    named = [f"{name} ({count:,} runs)" for name, count in found[:FEW]]
     more = [f"and {len(found) - FEW} more"] if len(found) > FEW else []
-    return ", ".join([*said, *more]) or "not known"
+    return ", ".join([*named, *more]) or "not known"

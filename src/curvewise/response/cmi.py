@@ -616,14 +616,14 @@ def _pgdl_ratio(larger: NDArray[np.bool_], higher: NDArray[np.bool_], one: list[
         return np.full(len(higher), np.nan)
     p = count(larger) / pairs
     entropy = -(p * np.log2(p + TINY) + (1 - p) * np.log2(1 - p + TINY))
-    told = np.zeros((len(higher), groups, groups))
+    bits = np.zeros((len(higher), groups, groups))
     for up in (larger, ~larger):
         for more in (higher, ~higher):
             both, product = count(up & more), count(up) * count(more)
             there = both > 0
             lift = np.where(there, both * pairs, 1.0) / np.where(there, product, 1.0)
-            told += both / pairs * np.log2(lift)
-    ratio: FloatArray = told.mean(axis=(-2, -1)) / entropy.mean()
+            bits += both / pairs * np.log2(lift)
+    ratio: FloatArray = bits.mean(axis=(-2, -1)) / entropy.mean()
     return ratio
 
 

@@ -70,12 +70,12 @@ class ResponseComparison(Result):
             "undecided": f"{self.a} and {self.b} are not significantly different",
         }[self.verdict]
         how = "the same perturbed examples" if self.paired else "different examples"
-        said = "; ".join(
+        differences = "; ".join(
             f"{_CALLED[score]} {format_interval(interval, _UNITS[score])} ({format_pvalue(self.pvalues[score])})"
             for score, interval in self.differences.items()
             if not math.isnan(self.pvalues[score])
         )
-        text = f"{order} (Gi-score). {self.a} minus {self.b} on {how}: {said}."
+        text = f"{order} (Gi-score). {self.a} minus {self.b} on {how}: {differences}."
         winners = self._winners()
         if len(set(winners.values())) > 1:
             named = ", ".join(f"{_CALLED[score]} {model}" for score, model in winners.items())

@@ -317,7 +317,10 @@ class MeasureJudgement(Result):
         rows = [self.row(name) for name in self.measures]
         known = [r for r in rows if not math.isnan(r.cmi.estimate)]
         tasks = f" of {len(self.tasks)} tasks" if len(self.tasks) > 1 else ""
-        text = f"{format_count(len(rows), 'measure')} judged on {format_count(self.models, 'model')}{tasks}."
+        # Without models that have no gap, or none of the measures.
+        used = sum(self.counts[task] for task in self.tasks)
+        some = f"{used:,} of " if used < self.models else ""
+        text = f"{format_count(len(rows), 'measure')} judged on {some}{format_count(self.models, 'model')}{tasks}."
         if not known:
             return text + " None has a score."
         best = max(known, key=lambda r: r.cmi.estimate)
@@ -694,7 +697,7 @@ def combine_measures(
     """
     if how not in _WAYS:
         raise InputError(f"use one of {', '.join(map(repr, _WAYS))}.", argument="how", value=how)
-    told = orientation is not None
+    is_given = orientation is not None
     if isinstance(measures, ModelCorpus):
         orientation = {**measures.orientation, **(orientation or {})}
         tasks = measures.tasks if tasks is None else tasks
@@ -713,7 +716,7 @@ def combine_measures(
     known = KNOWN_ORIENTATION | dict(orientation or {})
     unknown = [name for name in wanted if name not in known]
     # Whoever names orientations has decided on all of them.
-    if how.startswith("signed") and unknown and not told:
+    if how.startswith("signed") and unknown and not is_given:
         raise InputError(
             f"{arg('how', how)} needs the orientation of {unknown[0]!r}, which is not known.",
             remedy=f"Give orientation={{{unknown[0]!r}: 1}}, or -1 if less of it means a larger gap.",

@@ -253,7 +253,7 @@ class CorpusColumns:
 
 def _find_columns(
     table: Table,
-    told: ColumnMap | None,
+    columns: ColumnMap | None,
     hyperparameters: Sequence[str] | None,
     measures: Sequence[str] | None,
     oriented: Collection[str],
@@ -265,10 +265,10 @@ def _find_columns(
         for column in listed or ():
             check_column(table.columns, table.source, arg(name, [column]), column)
     taken = {*(hyperparameters or ()), *(measures or ())}
-    named = {k for v in (told or {}).values() if v for k in ([v] if isinstance(v, str) else v)}
+    named = {k for v in (columns or {}).values() if v for k in ([v] if isinstance(v, str) else v)}
     oriented = {k for k in oriented if k in table.columns} - taken - named
     free = {k: cells for k, cells in table.columns.items() if k not in taken | oriented}
-    one = find_roles(free, table.source, ROLES, told)
+    one = find_roles(free, table.source, ROLES, columns)
     rest = [k for k in table.columns if k in oriented or k in one.rest]
     known = {k: "measure" if k in oriented else _kind(k, table.columns[k]) for k in rest}
     settings = tuple(hyperparameters or [k for k in rest if known[k] == "hyperparameter"])
@@ -310,12 +310,12 @@ def _kind(name: str, cells: Column) -> str:
 def _from_table(
     table: Table, roles: CorpusColumns, orientation: Mapping[str, int] | None, unit: str | None
 ) -> ModelCorpus:
-    gap, train, said = _gap(table, roles.of, unit)
+    gap, train, gap_note = _gap(table, roles.of, unit)
     names, name_note = _models(table, roles.of)
     values = {name: numbers(table, name) for name in roles.measures}
     task = roles.of.get("task")
     notes = [
-        said,
+        gap_note,
         f"hyperparameters from {list_names(roles.hyperparameters) or 'no column'}; measures from "
         f"{list_names(roles.measures) or 'no column'}" + (" (by names and values)" if roles.guessed else ""),
         *([f"tasks from {task!r}"] if task else []),
@@ -549,10 +549,10 @@ class ModelCorpus(RowTable):
         orientation : dict or {1, -1}, optional
             Of each of them, or of all.
         """
-        told = dict.fromkeys(measures, orientation) if isinstance(orientation, int) else orientation
+        signs = dict.fromkeys(measures, orientation) if isinstance(orientation, int) else orientation
         kept = {k: v for k, v in self.orientation.items() if k not in measures}
         added = _measures(measures, len(self))
-        return replace(self, measures={**self.measures, **added}, orientation={**kept, **(told or {})})
+        return replace(self, measures={**self.measures, **added}, orientation={**kept, **(signs or {})})
 
     def columns(self) -> dict[str, Any]:
         """Return columns with a row for each model."""
@@ -663,10 +663,10 @@ def _task_from_dict(data: Mapping[str, Any], source: str, name: str) -> Competit
         str(data.get("task", data.get("name", name))), source, {_id(k): m for k, m in data[key].items()}
     )
     for beside in _PREDICTIONS:
-        told = data.get(beside)
-        if isinstance(told, Mapping):
-            nested = any(isinstance(v, Mapping) for v in told.values())
-            for measure, values in (told if nested else {beside: told}).items():
+        given = data.get(beside)
+        if isinstance(given, Mapping):
+            nested = any(isinstance(v, Mapping) for v in given.values())
+            for measure, values in (given if nested else {beside: given}).items():
                 task.predictions[str(measure)] = _predictions(values, f"{measure} in {source}")
     return task
 
@@ -698,10 +698,10 @@ def _add_predictions(tasks: list[CompetitionTask], folder: Path) -> list[str]:
             notes.append(f"{format_path(path)} left out: there is no task called {path.stem!r}")
             continue
         measure = "prediction" if path.parent == folder else path.parent.name
-        told = by_name[path.stem].predictions
-        if measure in told:
+        predictions = by_name[path.stem].predictions
+        if measure in predictions:
             raise InputError(f"{format_path(path)}: there are two predictions of {measure!r}.")
-        told[measure] = _predictions(_object(path), format_path(path))
+        predictions[measure] = _predictions(_object(path), format_path(path))
     return notes
 
 
@@ -712,9 +712,10 @@ def _corpus_of_tasks(
     settings = dict.fromkeys(k for t in tasks for m in t.models.values() for k in _hparams(m, t))
     measures = dict.fromkeys(k for t in tasks for k in t.predictions)
     rows = [(task, name, model) for task in tasks for name, model in task.models.items()]
-    told = [m["metrics"] if isinstance(m.get("metrics"), Mapping) else {} for _, _, m in rows]
+    metrics_of = [m["metrics"] if isinstance(m.get("metrics"), Mapping) else {} for _, _, m in rows]
     train, test = (
-        np.array([_number(metrics.get(key), task) for metrics, (task, _, _) in zip(told, rows, strict=True)]) / top
+        np.array([_number(metrics.get(key), task) for metrics, (task, _, _) in zip(metrics_of, rows, strict=True)])
+        / top
         for key in ("train_acc", "test_acc")
     )
     values = {
@@ -748,8 +749,8 @@ def _missing(
         if lost := int((~np.isfinite(column)).sum()):
             yield f"{lost} of {len(gap)} models have no prediction of {measure!r}"
     for task in tasks:
-        for measure, told in task.predictions.items():
-            if other := set(told) - set(task.models):
+        for measure, predicted in task.predictions.items():
+            if other := set(predicted) - set(task.models):
                 yield (
                     f"{len(other)} prediction(s) of {measure!r} left out: {task.source} has no model "
                     f"{list_names(sorted(other), 3)}"
@@ -797,10 +798,10 @@ def _predictions(values: Any, source: str) -> dict[str, Any]:
 
 
 def _hparams(model: Any, task: CompetitionTask) -> dict[str, Any]:
-    told = model.get("hparams") if isinstance(model, Mapping) else None
-    if not isinstance(told, Mapping):
+    settings = model.get("hparams") if isinstance(model, Mapping) else None
+    if not isinstance(settings, Mapping):
         raise InputError(f"A model of {task.source} has no 'hparams': it is {brief(model)}.")
-    return {str(k): v.get("current_value") if isinstance(v, Mapping) else v for k, v in told.items()}
+    return {str(k): v.get("current_value") if isinstance(v, Mapping) else v for k, v in settings.items()}
 
 
 def _number(cell: Any, task: CompetitionTask) -> float:

@@ -168,7 +168,8 @@ def test_outputs_that_are_no_logits(model: Any, said: str) -> None:
         ({"magnitudes": [0.1, 0.1]}, "twice"),
         ({"magnitudes": [0, 2]}, "magnitude=2.0 of 'mixup-intra'"),
         ({"perturbation": "mixup-inter", "magnitudes": [0, 0.5]}, "less than 0.5"),
-        ({"magnitudes": 1}, "at least 2"),
+        ({"magnitudes": 1}, "magnitudes=1: give a whole number of at least 2"),
+        ({"magnitudes": True}, "magnitudes=True"),
         ({"precision": "float8"}, "precision='float8'"),
         ({"signs": "both"}, "signs='both'"),
         ({"batch": 0}, "batch=0"),
@@ -354,3 +355,17 @@ def test_batches_fit_the_cache_and_are_filled() -> None:
         assert size <= 4096
         assert -row % size / row < 0.04  # what the last batch is filled up with
     assert batch_size(2**24, 23_040, 23_040, cuda=True) == 64
+
+
+def test_one_example_with_nan_does_not_spoil_the_noise_of_the_others() -> None:
+    torch.manual_seed(0)
+    x, model = torch.randn(60, 4), nn.Linear(4, 2)
+    y = model(x).argmax(dim=1)
+    broken = x.clone()
+    broken[3, 1] = torch.nan
+    options: dict[str, Any] = {"perturbation": "feature-noise", "magnitudes": [0, 0.5], "rng": 1}
+    whole = measure_response(model, (x, y), **options)
+    with pytest.warns(CurvewiseWarning, match="3 of 180 outputs hold NaN"):
+        curve = measure_response(model, (broken, y), **options)
+    # The others get the same noise, but for the size of one spread.
+    assert (curve.correct >= whole.correct - 4).all()

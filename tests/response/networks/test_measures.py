@@ -428,3 +428,8 @@ def test_a_network_that_starts_in_place(subject_of: Any) -> None:
     found = float(jacobian(subject_of(model, x)))
     wanted = (model[1].weight[:, None] * (x > 0)).detach().square().sum(dim=(0, 2)).sqrt().mean()
     assert found == pytest.approx(float(wanted), rel=1e-5)
+
+
+def test_measures_are_names() -> None:
+    with pytest.raises(InputError, match="measures=3: give names"):
+        measures.find_measures(3)  # type: ignore[arg-type]

@@ -332,18 +332,20 @@ def judge_sensitivity(
             for score, orientation in zip(SCORES, (1, -1, -1), strict=True):
                 values = [getattr(c, score) for c in curves]
                 # A score that some model does not have leaves nothing to judge in this repeat.
-                told = math.nan
+                information = math.nan
                 if np.isfinite(values).all():
-                    with warnings.catch_warnings(record=True) as heard:
+                    with warnings.catch_warnings(record=True) as caught:
                         warnings.simplefilter("always", CurvewiseWarning)
-                        told = cmi_score(values, corpus.gap, corpus.hyperparameters, mode, orientation=orientation)
-                    alarms |= {str(one.message): None for one in heard}
-                found.setdefault(count, {}).setdefault(score, []).append(told)
+                        information = cmi_score(
+                            values, corpus.gap, corpus.hyperparameters, mode, orientation=orientation
+                        )
+                    alarms |= {str(one.message): None for one in caught}
+                found.setdefault(count, {}).setdefault(score, []).append(information)
     counts = sorted(found)
     table = {score: np.array([found[count][score] for count in counts]) for score in SCORES}
     name = find_perturbation(perturbation).name
-    said = (*alarms, *(f"{model}: {text}" for model, text in notes.items()))
-    return CorpusSensitivity(np.array(counts), batch, table, len(models), mode, name, where, said)
+    texts = (*alarms, *(f"{model}: {text}" for model, text in notes.items()))
+    return CorpusSensitivity(np.array(counts), batch, table, len(models), mode, name, where, texts)
 
 
 class _SensitivityPlan(NamedTuple):
@@ -352,7 +354,7 @@ class _SensitivityPlan(NamedTuple):
     counts: NDArray[Any]
     batch: int
     seeds: list[int]
-    asked: bool
+    is_given: bool
 
     @classmethod
     def of(
@@ -373,7 +375,7 @@ class _SensitivityPlan(NamedTuple):
         for seed in self.seeds:
             sample = read_sample(data, reading, int(self.counts[-1]) * self.batch, seed)
             fit = [int(count) for count in self.counts if count * self.batch <= len(sample)]
-            if not fit or (self.asked and len(fit) < len(self.counts)):
+            if not fit or (self.is_given and len(fit) < len(self.counts)):
                 least = self.counts[-1] if fit else self.counts[0]
                 raise InputError(
                     f"{arg('batches', self.counts.tolist())} of {self.batch} need {least * self.batch:,} examples, "
@@ -441,7 +443,7 @@ def _measure(model: Any, trial: Trial, execution: Execution, name: str, advance:
     elif callable(model):
         clean, codes, how = _of_callable(model, trial, execution, advance)
     else:
-        wanted = "a torch.nn.Module, or a function from an array of inputs to logits"
+        wanted = "a torch.nn.Module, or a function from an array of inputs to logits, such as its predict_proba"
         raise InputError(f"is a {type(model).__name__}: give {wanted}.", argument="model")
     broken = int((codes == BROKEN).sum()) + int((clean == BROKEN).sum())
     if broken:

@@ -245,16 +245,18 @@ def _initial_weights(initial: Any, model: nn.Module, device: torch.device) -> di
 
 def find_measures(measures: str | Measure | Iterable[str | Measure]) -> list[Measure]:
     """Look measures up by their names; those of one's own stay as they are."""
-    asked = [measures] if isinstance(measures, str | Measure) else list(measures)
-    if not asked:
+    if not isinstance(measures, str | Measure | Iterable):
+        raise InputError("give names of measures.", argument="measures", value=measures)
+    requested = [measures] if isinstance(measures, str | Measure) else list(measures)
+    if not requested:
         raise InputError("is empty: name at least one, or leave it out for all.", argument="measures")
-    for one in asked:
+    for one in requested:
         if not isinstance(one, Measure) and one not in MEASURES:
             raise InputError(
                 f"{brief(one)} is not known: use one of {list_names(MEASURES, 60)}.{suggest(one, MEASURES)}",
                 argument="measures",
             )
-    return [one if isinstance(one, Measure) else MEASURES[one] for one in asked]
+    return [one if isinstance(one, Measure) else MEASURES[one] for one in requested]
 
 
 def _value(one: Measure, subject: Subject) -> tuple[float, Message | str]:

@@ -645,9 +645,16 @@ def _check_like(x: Tensor, shape: torch.Size, name: str) -> None:
 
 
 def learn_spreads(x: Tensor, roles: TokenRoles) -> Tensor:
-    """Standard deviation of each value over the examples."""
+    """Standard deviation of each value over the examples in which it is finite."""
     kept = x if x.dtype == torch.float64 else x.to(torch.float32)
-    return kept.std(dim=0, correction=0)
+    spreads = kept.std(dim=0, correction=0)
+    known = kept.isfinite()
+    if known.all():
+        return spreads
+    # One NaN must not make the noise of all examples NaN.
+    count = known.sum(dim=0).clamp(min=1)
+    mean = torch.where(known, kept, 0.0).sum(dim=0) / count
+    return (torch.where(known, kept - mean, 0.0).square().sum(dim=0) / count).sqrt()
 
 
 def learn_donors(x: Tensor, roles: TokenRoles) -> Tensor:

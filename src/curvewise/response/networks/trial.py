@@ -203,6 +203,8 @@ def _grid(perturbation: Perturbation, magnitudes: Magnitudes) -> FloatArray:
             raise InputError("give numbers, or 'paper' for its range.", argument="magnitudes", value=magnitudes)
         perturbation, magnitudes = replace(perturbation, usual=perturbation.paper_range), None
     if magnitudes is None or isinstance(magnitudes, int | np.integer):
+        if magnitudes is not None:
+            check_count(magnitudes, "magnitudes", 2)
         # With two directions an odd number, so that 0 is among them.
         usual = 11 if perturbation.usual[0] < 0 < perturbation.usual[1] else 10
         return usual_magnitudes(perturbation, usual if magnitudes is None else int(magnitudes))
