@@ -15,7 +15,7 @@ from curvewise.report.content import Figure, Report, ReportTable, Runs, Section
 from curvewise.report.export import export_report, exported_files
 from curvewise.report.page import write_report
 from curvewise.study import load_study
-from curvewise.text import format_interval
+from curvewise.text import format_interval, format_table
 
 ROOT = Path(__file__).parents[2]
 
@@ -116,7 +116,7 @@ def test_names_open_no_headings_and_steer_no_terminal(tmp_path):
 
 def test_names_are_neither_formulas_nor_links(tmp_path):
     columns = {"learner": [*BAD, "-0.5", "plain"], "=error": [-0.5] * (len(BAD) + 2)}
-    text = cw.tables.format_table(columns)
+    text = format_table(columns)
     for name in BAD[-2:]:
         assert name not in text
     assert "]\\(" in text
