@@ -66,3 +66,8 @@ def test_coverage():
         s = measure_signal(models + std * rng.normal(size=4), 0.5 + std * rng.normal(size=20))
         held += [truth[0] in s.signal, truth[1] in s.noise, truth[0] / truth[1] in s.ratio]
     assert (held / 600 > 0.93).all()
+
+
+def test_checkpoints_that_differ_by_rounding_only_show_no_noise():
+    with pytest.raises(InputError, match="there is no noise to measure"):
+        measure_signal([0.1, 0.2, 0.3], [[0.1] * 3, [0.7] * 3])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -91,9 +92,7 @@ class Evals:
 
     def _check_names(self) -> None:
         for name, values in (("models", self.models), ("questions", self.questions.tolist())):
-            if len(set(values)) < len(values):
-                seen: set[str] = set()
-                twice = [v for v in values if v in seen or seen.add(v)]  # type: ignore[func-returns-value]
+            if twice := [value for value, count in Counter(values).items() if count > 1]:
                 raise InputError(f"{name} has {list_names(twice[:3])} twice: each may be there only once.")
 
     def _check_scores(self) -> None:

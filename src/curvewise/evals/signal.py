@@ -19,6 +19,9 @@ from curvewise.types.results import FloatArray, Interval, Result, as_floats, che
 FEW_CHECKPOINTS = 5
 """With fewer checkpoints of all runs together, the noise is hardly known."""
 
+ROUNDING = 1e-12
+"""Relative deviations smaller than this are those of rounding: the mean of three times 0.1 is not 0.1."""
+
 
 def measure_signal(
     final: ArrayLike | Mapping[str, float], checkpoints: ArrayLike | Mapping[str, ArrayLike], *, level: float = 0.95
@@ -62,7 +65,7 @@ def measure_signal(
     freedom = sum(len(run) - 1 for run in runs)
     # Relative to its own mean first, so that runs at different levels can be pooled.
     relative = math.sqrt(sum(float(((run / run.mean() - 1) ** 2).sum()) for run in runs) / freedom)
-    if relative == 0:
+    if relative < ROUNDING:
         raise InputError("do not differ at all: there is no noise to measure.", argument="checkpoints")
     degrees = _degrees(runs)
     mean, width = float(scores.mean()), float(np.ptp(scores))
