@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from itertools import count, pairwise
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from curvewise.errors import InputError
 from curvewise.variance import counts, pairs
 from curvewise.variance.counts import FEW_CLASSES, class_counts, column_pack, packed_totals
-from curvewise.variance.pairs import estimate_seconds, iter_pair_counts
+from curvewise.variance.pairs import iter_pair_counts
 
 shapes = st.tuples(st.integers(1, 300), st.integers(1, 200), st.integers(0, 2**32 - 1))
 quick = settings(max_examples=40, deadline=None)
@@ -157,14 +157,3 @@ def test_without_numba_the_plain_kernel_is_taken(monkeypatch):
 
     monkeypatch.setattr(pairs.importlib, "import_module", missing)
     assert pairs.fastest_kernel.__wrapped__() is pairs.plain_kernel
-
-
-def test_an_estimate_grows_with_the_work(monkeypatch):
-    assert estimate_seconds(100, 64) > 0
-    ticks = count()
-    monkeypatch.setattr(pairs.time, "perf_counter", lambda: float(next(ticks)))
-    # One tile in one second: as many as cover a triangle of pairs, over parts of the runs.
-    assert estimate_seconds(8, 64, tile=8) == 1
-    assert estimate_seconds(80, 64, tile=8) == 10 * 11 / 2
-    part = 64 * (pairs.WORDS // 8)
-    assert estimate_seconds(80, 3 * part, tile=8) == 3 * estimate_seconds(80, part, tile=8) == 165

@@ -185,11 +185,11 @@ def test_examples_that_cannot_deviate_are_left_out_without_loss():
 
 def test_says_how_long_it_takes_and_when_runs_are_too_few(monkeypatch):
     rng = np.random.default_rng(0)
-    monkeypatch.setattr(pairs, "estimate_seconds", lambda n, runs: 600.0)
-    monkeypatch.setattr(pairs, "TILE", 8)
+    for speed in ("SPEED", "PLAIN_SPEED"):
+        monkeypatch.setattr(pairs, speed, 40**2 / 2 * 2 / 600)
     with pytest.warns(CurvewiseWarning, match="about 10 minutes"):
         measure_dependent_pairs(rng.random((100, 40)) < 0.3, axes=AXES)
-    monkeypatch.setattr(pairs, "TILE", 512)
+    monkeypatch.undo()
     with pytest.warns(CurvewiseWarning, match="10 runs are too few"):
         found = measure_dependent_pairs(rng.random((10, 400)) < 0.3)
     assert found.dependent == 0

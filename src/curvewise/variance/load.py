@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
@@ -582,7 +582,7 @@ def _read_long(table: Table, options: PredictionOptions) -> RawPredictions:
             )
     used = [roles.value, *roles.others.values()]
     table = _finished(unfold(table, used), roles.unread)
-    _check_one_split(table, used)
+    _check_one_kind(table, used, _SPLIT)
     cells = {name: compact(table.columns[name]) for name in used}
     if cells[run := roles.others["run"]].dtype.kind == "U":
         cells[run] = np.array(same_names(cells[run].tolist(), table.where(run)))
@@ -611,16 +611,6 @@ def _finished(table: Table, unread: Iterable[str]) -> Table:
                 warnings.warn(text, CurvewiseWarning, stacklevel=3)
                 table = table.keep(~out, text)
     return table
-
-
-def _check_one_split(table: Table, used: Sequence[str]) -> None:
-    """Refuse examples of a training set beside those of a test set."""
-    for name in (k for k in table.columns if k not in used and normal(k) in _SPLIT):
-        there = list(dict.fromkeys(names_in(table, name)))
-        if len(there) > 1 and set(map(normal, there)) & _SPLITS:
-            raise InputError(
-                f"{table.where(name)} names {len(there)} splits: {list_names(there)}. Keep the rows of one."
-            )
 
 
 _IF_ONE = f", or pass {ask('learner', None)} if they are one"
@@ -952,7 +942,7 @@ def load_scores(
     for column in members:
         check_column(table.columns, table.source, arg("by", column), column)
     table = _runs_only(unfold(table, [name, *members]), name, members)
-    metric = _check_one_kind(table, [name, *members])
+    metric = _check_one_kind(table, [name, *members], _METRIC | _SPLIT, "by")
     described = [name] if metric is None else [name, metric]
     check_direction(described, table.where(name), unit, higher_is_better)
     _check_copies(table, name, members)
@@ -1018,16 +1008,19 @@ _PASS = synonyms("epoch epochs step steps iteration iter checkpoint dataset task
 _INDEX = synonyms("index row row_number unnamed_0")
 
 
-def _check_one_kind(table: Table, taken: Sequence[str]) -> str | None:
-    """Refuse rows of several metrics or splits, which are no runs of one training, and return the metric."""
+def _check_one_kind(table: Table, taken: Sequence[str], kinds: Set[str], apart: str = "") -> str | None:
+    """Refuse rows of several metrics or splits, which are no runs of one training, and return the metric.
+
+    ``apart`` is the argument that tells trainings apart by such a column, if there is one.
+    """
     metric = None
-    for name in (k for k in table.columns if k not in taken and normal(k) in _METRIC | _SPLIT):
+    for name in (k for k in table.columns if k not in taken and normal(k) in kinds):
         there = list(dict.fromkeys(names_in(table, name)))
         noun = "metric" if normal(name) in _METRIC else "split"
         if len(there) > 1 and (noun == "metric" or set(map(normal, there)) & _SPLITS):
+            remedy = f", or tell trainings apart by it with {arg(apart, name)}" if apart else ""
             raise InputError(
-                f"{table.where(name)} names {len(there)} {noun}s: {list_names(there)}. Keep the rows of one, or tell "
-                f"trainings apart by it with {arg('by', name)}."
+                f"{table.where(name)} names {len(there)} {noun}s: {list_names(there)}. Keep the rows of one{remedy}."
             )
         metric = there[0] if noun == "metric" else metric
     return metric

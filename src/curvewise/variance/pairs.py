@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import importlib
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import find_spec
 from os import PathLike
 from typing import Any, ClassVar, TypeAlias
 
@@ -29,6 +27,8 @@ CountTile: TypeAlias = NDArray[np.int32]
 Kernel: TypeAlias = Callable[[WordArray, int, int, CountTile], None]
 LONG = 20.0
 """Seconds of counting from which a warning says beforehand how long it takes."""
+SPEED, PLAIN_SPEED = 2e10, 6e8
+"""Pairs × words of 64 runs that one core counts in a second, roughly: with numba, and without."""
 MOST = 2_000_000
 """Candidates held at once; beyond them pairs are judged one by one, by Bonferroni's rule."""
 SCREEN = 3.0
@@ -331,9 +331,10 @@ def _announce(kept: int, given: Predictions, level: float) -> list[str]:
             f"{given.runs:,} runs are too few: no pair among {pairs:,.0f} could be told from chance. Train more runs,"
             " or pass fewer examples."
         )
-    seconds = estimate_seconds(kept, given.runs) if kept > TILE else 0.0
+    plain = fastest_kernel() is plain_kernel
+    seconds = kept**2 / 2 * -(-given.runs // 64) / (PLAIN_SPEED if plain else SPEED)
     if seconds > LONG:
-        faster = "" if find_spec("numba") else " (curvewise[fast] makes it about ten times faster)"
+        faster = " (curvewise[fast] makes it about ten times faster)" if plain else ""
         duration = f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.0f} minutes"
         notes.append(f"counting the pairs takes about {duration}{faster}.")
     warn_all(notes, 4)
@@ -516,37 +517,6 @@ def iter_pair_counts(columns: WordArray, tile: int | None = None) -> Iterator[tu
             counts = np.zeros((side, side), dtype=np.int32)
             kernel(columns, i0, j0, counts)
             yield i0, j0, counts[: min(tile, n - i0), : min(tile, n - j0)]
-
-
-def estimate_seconds(n: int, runs: int, tile: int | None = None) -> float:
-    """Estimate how long :func:`iter_pair_counts` will take, from a small part measured now.
-
-    Parameters
-    ----------
-    n, runs : int
-        Numbers of examples and of runs.
-    tile : int, optional
-        As it will be passed.
-
-    Returns
-    -------
-    float
-        Seconds on the clock, without the half second that numba compiles once in a process.
-    """
-    kernel, words = fastest_kernel(), -(-runs // 64)
-    tile = tile or (PLAIN_TILE if kernel is plain_kernel else TILE)
-    side = -(-min(tile, n) // 4) * 4
-    sample = np.zeros((2 * side, min(words, WORDS // 8)), dtype=np.uint64)
-    counts = np.zeros((side, side), dtype=np.int32)
-    kernel(sample[:1], 0, 0, np.zeros((4, 4), dtype=np.int32))  # compiles
-    clock = []
-    for _ in range(3):
-        start = time.perf_counter()
-        kernel(sample, 0, side, counts)
-        clock.append(time.perf_counter() - start)
-    # A triangle of tiles; the sample is one tile over a part of the runs.
-    tiles = n / side * (n / side + 1) / 2
-    return float(min(clock) * tiles * words / sample.shape[1])
 
 
 @cache
