@@ -70,8 +70,8 @@ def progress_bar(
         task = progress.add_task(escape(text), total=total)
 
         def advance(amount: float, text: str | None = None) -> None:
-            said = None if text is None else escape(text)
-            progress.update(task, advance=amount, description=said)
+            shown = None if text is None else escape(text)
+            progress.update(task, advance=amount, description=shown)
 
         yield advance
 

@@ -70,7 +70,8 @@ def named_arrays(path: Path, kind: str = "") -> tuple[list[str], Callable[[str],
 def npz_arrays(path: Path, opened: Opener) -> tuple[list[str], Callable[[str], NDArray[Any]]]:
     """Return the names of the arrays in an ``.npz`` file that ``opened`` opens, and a function that reads one."""
     members = _members(path, opened)
-    return [name.removesuffix(".npy") for name in members], partial(_npz_array, path, opened, members)
+    names = [name.removesuffix(".npy") for name in members]
+    return names, lambda name: next(_unpack(path, opened, members, [name]))[1]
 
 
 def read_npz(path: Path) -> dict[str, NDArray[Any]]:
@@ -94,17 +95,17 @@ def _check_header(stream: IO[bytes], size: int, where: str) -> None:
         read = form.read_array_header_1_0 if first else form.read_array_header_2_0
         shape, _, dtype = read(stream)
     except Exception as error:  # a damaged header may hold anything that Python can parse
-        said = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(f"{where} has no whole header of an array ({said:.200}): {_WHOLE}.") from error
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(f"{where} has no whole header of an array ({reason:.200}): {_WHOLE}.") from error
     if dtype.hasobject:
         raise InputError(f"{where} {_OBJECTS}.")
     count: int = math.prod(map(int, shape))
     there = size - stream.tell()
     odd = any(k < 0 or k >= 1 << 62 for k in shape) or (not dtype.itemsize and count)
     if odd or count * dtype.itemsize > there:
-        held = brief(shape) if len(shape) < 9 else f"{len(shape)} axes"
+        extent = brief(shape) if len(shape) < 9 else f"{len(shape)} axes"
         raise InputError(
-            f"{where} says that it holds {dtype} of shape {held}, and has {there:,} bytes: the file is damaged."
+            f"{where} says that it holds {dtype} of shape {extent}, and has {there:,} bytes: the file is damaged."
         )
 
 
@@ -121,11 +122,6 @@ def _members(path: Path, opened: Opener) -> dict[str, zipfile.ZipInfo]:
             raise InputError(f"{format_path(path)} is not a whole .npz file ({error}): {_WHOLE}.") from error
     distinct_names([about.filename for about in found], format_path(path))
     return {about.filename: about for about in found}
-
-
-def _npz_array(path: Path, opened: Opener, members: Mapping[str, zipfile.ZipInfo], name: str) -> NDArray[Any]:
-    ((_, array),) = _unpack(path, opened, members, [name])
-    return array
 
 
 def _unpack(

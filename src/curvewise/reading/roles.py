@@ -126,19 +126,19 @@ class ColumnRoles:
         >>> ColumnRoles({"n": ("size",), "learner": ("model", "width")}, ("lr",)).note(n="examples")
         "n from 'size' (examples); learner from 'model' / 'width'; left out: 'lr'"
         """
-        said = [
+        listed = [
             f"{role} from {' / '.join(map(brief, columns))}" + (f" ({details[role]})" if details.get(role) else "")
             for role, columns in self.held.items()
             if columns
         ]
-        return "; ".join([*said, *([f"left out: {list_names(self.rest)}"] if self.rest and left_out else [])])
+        return "; ".join([*listed, *([f"left out: {list_names(self.rest)}"] if self.rest and left_out else [])])
 
 
 def find_roles(
     columns: Mapping[str, Column],
     source: str,
     roles: Sequence[Role],
-    told: ColumnMap | None = None,
+    given_columns: ColumnMap | None = None,
     *,
     used: Collection[str] = (),
     noun: str = "column",
@@ -162,7 +162,7 @@ def find_roles(
     """
     # The user's choice comes first, so that a column it names is not given away by its name.
     by_name = {role.name: role for role in roles}
-    held = {name: _told(columns, source, by_name, name, given, noun) for name, given in (told or {}).items()}
+    held = {name: _told(columns, source, by_name, name, given, noun) for name, given in (given_columns or {}).items()}
     count = Counter(k for given in held.values() for k in given)
     if twice := [k for k, times in count.items() if times > 1]:
         both = {role: twice[0] for role, given in held.items() if twice[0] in given}
@@ -462,11 +462,11 @@ def keep_ended(table: Table, column: str | None, ended: frozenset[str] = FINISHE
         )
     keep = np.array([word in ended for word in words])
     others = Counter(word or "without a status" for word in words if word not in ended)
-    said = ", ".join(f"{count} {word}" for word, count in others.items())
+    listed = ", ".join(f"{count} {word}" for word, count in others.items())
     if not keep.any():
-        raise InputError(f"None of the {len(table)} rows of {table.source} is finished: {said}.")
+        raise InputError(f"None of the {len(table)} rows of {table.source} is finished: {listed}.")
     left = len(table) - int(keep.sum())
-    note = f"{left} of {len(table)} rows left out by column {brief(column)}: {said}"
+    note = f"{left} of {len(table)} rows left out by column {brief(column)}: {listed}"
     return table.keep(keep, note)
 
 
@@ -477,13 +477,13 @@ def select_rows(table: Table, where: Mapping[str, Any] | None) -> Table:
         check_column(table.columns, table.source, arg("where", {name: wanted}), name)
         several = wanted if isinstance(wanted, list | tuple | set) else [wanted]
         words = names_in(table, name)
-        asked = same_names(texts(list(several)), "where")
-        if absent := [value for value in asked if value not in set(words)]:
+        requested = same_names(texts(list(several)), "where")
+        if absent := [value for value in requested if value not in set(words)]:
             raise InputError(
                 f"{arg('where', {name: absent[0]})} is in no row of {table.source}: it has "
                 f"{list_names(dict.fromkeys(words))}."
             )
-        keep &= np.isin(words, asked)
+        keep &= np.isin(words, requested)
     if not keep.any():
         raise InputError(f"{arg('where', dict(where or {}))}: no row of {table.source} has all of it.")
     return table.keep(keep, f"{int(keep.sum())} of {len(table)} rows, where {dict(where or {})!r:.200}")
@@ -535,19 +535,19 @@ def decide_unit(
         The one value in the column of metrics.
     """
     check_direction_flag(higher_is_better)
-    said_by = [*columns, metric] if metric else list(columns)
-    said = {direction(name) for name in said_by} - {None}
-    if higher_is_better is None and len(said) > 1:
+    names = [*columns, metric] if metric else list(columns)
+    directions = {direction(name) for name in names} - {None}
+    if higher_is_better is None and len(directions) > 1:
         raise InputError(
-            f"The names {list_names(said_by)} disagree on whether higher is better: pass "
+            f"The names {list_names(names)} disagree on whether higher is better: pass "
             f"{arg('higher_is_better', True)} or {arg('higher_is_better', False)}."
         )
-    unit = named_unit(unit, said_by)
+    unit = named_unit(unit, names)
     if higher_is_better is None and unit != "loss":
-        return Unit(unit, True in said)
+        return Unit(unit, True in directions)
     chosen = Unit(unit, bool(higher_is_better))
     setting = arg("unit", "loss") if higher_is_better is None else arg("higher_is_better", higher_is_better)
-    for name in said_by:
+    for name in names:
         check_contradiction(name, direction(name), chosen.higher_is_better, setting)
     return chosen
 

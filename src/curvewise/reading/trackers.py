@@ -91,9 +91,9 @@ def plain_names(table: Table, tracker: str, columns: ColumnMap | None) -> tuple[
         )
     form = TRACKERS[tracker]
     table = unnest(table, form)
-    told = {role: [given] if isinstance(given, str) else list(given or ()) for role, given in (columns or {}).items()}
-    asked = {name for given in told.values() for name in given}
-    kept = [k for k in table.columns if k in asked or not form.bookkeeping.fullmatch(k)]
+    named = {role: [given] if isinstance(given, str) else list(given or ()) for role, given in (columns or {}).items()}
+    requested = {name for given in named.values() for name in given}
+    kept = [k for k in table.columns if k in requested or not form.bookkeeping.fullmatch(k)]
 
     def short(name: str) -> str:
         prefix = next((p for p in form.prefixes if name.startswith(p) and len(name) > len(p)), "")
@@ -105,7 +105,7 @@ def plain_names(table: Table, tracker: str, columns: ColumnMap | None) -> tuple[
     renamed = replace(table, columns={new[k]: table.columns[k] for k in kept})
     if columns is None:
         return renamed, None
-    translated = {role: [new.get(name, name) for name in given] or None for role, given in told.items()}
+    translated = {role: [new.get(name, name) for name in given] or None for role, given in named.items()}
     return renamed, {role: given[0] if given and len(given) == 1 else given for role, given in translated.items()}
 
 

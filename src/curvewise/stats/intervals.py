@@ -378,7 +378,7 @@ def wilson_interval(mean: ArrayLike, n: ArrayLike, level: float = 0.95) -> tuple
     >>> [round(float(end), 3) for end in wilson_interval(1.0, 5)]
     [0.566, 1.0]
     """
-    return _score_interval(np.asarray(mean, dtype=np.float64), float(ndtri((1 + level) / 2)) ** 2 / np.asarray(n))
+    return score_interval(np.asarray(mean, dtype=np.float64), float(ndtri((1 + level) / 2)) ** 2 / np.asarray(n))
 
 
 def bounded_interval(
@@ -428,10 +428,10 @@ def bounded_interval(
         spread = t**2 * effect / n
     # Where the variance is not known, the bound is.
     spread = np.where(np.isfinite(spread), spread, z**2 / clusters)
-    return _score_interval(m, np.where(capped, np.minimum(spread, z**2 / clusters), spread))
+    return score_interval(m, np.where(capped, np.minimum(spread, z**2 / clusters), spread))
 
 
-def _score_interval(mean: FloatArray, spread: FloatArray) -> tuple[FloatArray, FloatArray]:
+def score_interval(mean: FloatArray, spread: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Solve (mean − μ)² = spread · μ(1 − μ) for μ."""
     centre = (mean + spread / 2) / (1 + spread)
     half = np.sqrt(spread * mean * (1 - mean) + spread**2 / 4) / (1 + spread)

@@ -15,6 +15,7 @@ from scipy.special import betaincinv, entr, ndtri, stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError, Message, arg, either
 from curvewise.stats.clusters import cluster_degrees, cluster_variance
+from curvewise.stats.intervals import score_interval
 from curvewise.text import format_number
 from curvewise.transfer.constant import (
     BLOCK,
@@ -437,9 +438,9 @@ def _read(
         without = array.shape if where is None else tuple(np.delete(array.shape, where).tolist())
         allowed = {(len(array), *made.shape)} if made.vectors else {array.shape, without}
         if mark.shape not in allowed:
-            said = " or ".join(str(s) for s in sorted(allowed, key=len, reverse=True))
+            shapes = " or ".join(str(s) for s in sorted(allowed, key=len, reverse=True))
             raise InputError(
-                f"is a mask of shape {mark.shape} for {argument} of shape {array.shape}: it must be of shape {said}.",
+                f"is a mask of shape {mark.shape} for {argument} of shape {array.shape}: it must be of shape {shapes}.",
                 argument="ignore",
             )
     is_text = array.dtype.kind in "US"
@@ -696,10 +697,7 @@ def _mean_loss(
     if bounded:
         # Wilson's interval, for as many draws of 0 or 1 as would have this standard error.
         n = _effective_examples(mean, std, units)
-        z2 = quantile**2 / n
-        centre = (mean + 0.5 * z2) / (1.0 + z2)
-        half = np.sqrt(quantile**2 * mean * (1.0 - mean) / n + 0.25 * z2**2) / (1.0 + z2)
-        low, high = float(max(0.0, min(mean, centre - half))), float(min(1.0, max(mean, centre + half)))
+        low, high = map(float, score_interval(np.asarray(mean), np.asarray(quantile**2 / n)))
         if rivals > 1:
             # Bonferroni needs far tails, which only the binomial distribution itself has right.
             kept = (1.0 - mean) * n

@@ -107,21 +107,21 @@ def best_constant(
         return medians(targets, per)
     if loss == "angular":
         return directions(targets, per)
-    cells, many = targets.cells(per)
+    cells, n_constants = targets.cells(per)
     if classes is not None:
         # Weight of each class for each constant, shape (K, C), counted in one bincount for each block.
-        flat = np.zeros(many * len(classes))
+        flat = np.zeros(n_constants * len(classes))
         for _, labels, weights in targets.pieces():
             where = cells * len(classes) + encode(labels, classes)
             flat += np.bincount(where.ravel(), weights=weights.ravel(), minlength=len(flat))
-        count = flat.reshape(many, len(classes))
+        count = flat.reshape(n_constants, len(classes))
         return np.argmax(count, axis=1) if loss == "error" else _smooth(count, targets, smoothing)
-    total = _by_cell(targets.totals(to_unit if loss == "cosine" else None), cells, many)
+    total = _by_cell(targets.totals(to_unit if loss == "cosine" else None), cells, n_constants)
     if loss == "cosine":
         direction = to_unit(total)
         direction[~direction.any(axis=1), 0] = 1.0
         return direction
-    weight = _by_cell(targets.totals(np.ones_like), cells, many)
+    weight = _by_cell(targets.totals(np.ones_like), cells, n_constants)
     with np.errstate(invalid="ignore"):
         mean = total / weight
     if loss == "binary" and smoothing > 0:
@@ -130,10 +130,10 @@ def best_constant(
     return np.asarray(mean >= 0.5).astype(np.float64) if loss == "binary-error" else mean
 
 
-def _by_cell(columns: FloatArray, cells: IntArray, many: int) -> FloatArray:
+def _by_cell(columns: FloatArray, cells: IntArray, n_constants: int) -> FloatArray:
     if columns.ndim == 2:
-        return np.stack([_by_cell(c, cells, many) for c in columns.T], axis=1)
-    return np.bincount(cells, weights=columns, minlength=many).astype(np.float64)
+        return np.stack([_by_cell(c, cells, n_constants) for c in columns.T], axis=1)
+    return np.bincount(cells, weights=columns, minlength=n_constants).astype(np.float64)
 
 
 def _smooth(weights: FloatArray, targets: TargetElements, smoothing: float) -> FloatArray:
@@ -196,10 +196,10 @@ def rounding(loss: str, constant: NDArray[Any]) -> float:
 
 def medians(targets: TargetElements, per: str) -> FloatArray:
     """Return the median for each constant: the middle of those that minimise the mean absolute loss."""
-    cells, many = targets.cells(per)
-    if many == targets.size:
+    cells, n_constants = targets.cells(per)
+    if n_constants == targets.size:
         columns = []
-        for block in blocks_of(many, len(targets.array)):
+        for block in blocks_of(n_constants, len(targets.array)):
             values, weight = targets.gather(block)
             alike = (weight == weight.flat[0]).all() and weight.flat[0] > 0
             # numpy's median selects where ours sorts, and is several times as fast.
@@ -210,7 +210,7 @@ def medians(targets: TargetElements, per: str) -> FloatArray:
         return ((values.ravel(), weight.ravel()) for _, values, weight in targets.pieces(which))
 
     found = []
-    for k in range(many):
+    for k in range(n_constants):
         places = np.flatnonzero(cells == k)
         steps = np.diff(places)
         which: Which = places

@@ -64,18 +64,18 @@ def gain_end(n: ArrayLike, gain: ArrayLike, low: ArrayLike, high: ArrayLike) -> 
         if where.any():
             at = format_number(float(sizes[where][0]))
             raise InputError(f"{problem} at n = {at}: are these the ends of its interval?")
-    sure, worse, unknown = a > 0, b < 0, np.isnan(a) | np.isnan(b)
-    last = int(np.flatnonzero(sure)[-1]) if sure.any() else -1
+    significant, worse, unknown = a > 0, b < 0, np.isnan(a) | np.isnan(b)
+    last = int(np.flatnonzero(significant)[-1]) if significant.any() else -1
     later = np.flatnonzero(worse[last + 1 :]) + last + 1
     n_from = float("nan") if unknown.all() else float(sizes[last + 1]) if last + 1 < len(sizes) else float("inf")
     return GainEnd(
         n_last_significant=float(sizes[last]) if last >= 0 else float("nan"),
         n_from=n_from,
         worse_from=float(sizes[later[0]]) if len(later) else float("inf"),
-        significant_at=tuple(sizes[sure].tolist()),
+        significant_at=tuple(sizes[significant].tolist()),
         worse_at=tuple(sizes[worse].tolist()),
         unknown_at=tuple(sizes[unknown].tolist()),
-        text=_end_text(sizes, sure, worse, unknown),
+        text=_end_text(sizes, significant, worse, unknown),
     )
 
 
@@ -120,21 +120,23 @@ def _check_sizes(sizes: FloatArray, argument: str) -> None:
         raise InputError(f"{argument} must hold each size once, from small to large.")
 
 
-def _end_text(sizes: FloatArray, sure: NDArray[np.bool_], worse: NDArray[np.bool_], unknown: NDArray[np.bool_]) -> str:
+def _end_text(
+    sizes: FloatArray, significant: NDArray[np.bool_], worse: NDArray[np.bool_], unknown: NDArray[np.bool_]
+) -> str:
     if unknown.all():
         return "No interval of the gain is known: it cannot be tested."
-    if not sure.any():
+    if not significant.any():
         text = "No size shows a significant gain"
-    elif sure[-1]:
+    elif significant[-1]:
         text = f"The gain is significant at the largest size, n = {format_number(sizes[-1])}"
     else:
-        last = int(np.flatnonzero(sure)[-1])
+        last = int(np.flatnonzero(significant)[-1])
         text = f"The gain is significant up to n = {format_number(sizes[last])}; from n = "
         text += f"{format_number(sizes[last + 1])} on it is not"
     parts: dict[str, NDArray[np.bool_]] = {}
-    doubtful = ~sure & ~worse & ~unknown
-    if sure.any():
-        doubtful[int(np.flatnonzero(sure)[-1]) :] = False
+    doubtful = ~significant & ~worse & ~unknown
+    if significant.any():
+        doubtful[int(np.flatnonzero(significant)[-1]) :] = False
         parts["it is not significant at"] = doubtful
     parts |= {"the method is significantly worse at": worse, "no interval is known at": unknown}
     for lead, mask in parts.items():

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
 from curvewise.text import format_number
+from curvewise.transfer.runs import columns_of
 from curvewise.types.results import Result
 
 ANY = 0
@@ -192,5 +193,4 @@ class PredictedImages(Result):
 
     def columns(self) -> dict[str, list[Any]]:
         """Return a row for each predicted image."""
-        names = ("method", "n", "example", "loss")
-        return {name: [getattr(row, name) for row in self.rows] for name in names}
+        return columns_of(self.rows, "method n example loss")

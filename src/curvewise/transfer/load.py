@@ -306,17 +306,17 @@ _NO_METHOD = synonyms("""
 """Words in names of columns that say something else of a run than its risk."""
 
 
-def _in_rows(table: Table, told: ColumnMap, used: Collection[str], scratch: str | None, higher: bool | None) -> Table:
+def _in_rows(table: Table, named: ColumnMap, used: Collection[str], scratch: str | None, higher: bool | None) -> Table:
     """Make a table with a row for each run of one whose columns are sizes or methods; others stay as they are.
 
     Columns are sizes if two or more are called like one and none holds sizes; they are methods if one is called like
     training from scratch and none holds methods. A cell without a value was not measured. Columns do not say whether
     lower is better, so that ``higher`` must.
     """
-    taken = {*used, *(name for name in told.values() if isinstance(name, str))}
+    taken = {*used, *(name for name in named.values() if isinstance(name, str))}
     free = [k for k in table.columns if k not in taken]
     by_name = {role.name: role for role in ROLES}
-    lacks = {k for k in ("n", "method") if not told.get(k) and not any(map(by_name[k].is_called, free))}
+    lacks = {k for k in ("n", "method") if not named.get(k) and not any(map(by_name[k].is_called, free))}
     sizes = {k: size for k in free if (size := header_size(k)) is not None}
     # One column called like a number may be anything; two are a table by size.
     if "n" in lacks and len(sizes) > 1:

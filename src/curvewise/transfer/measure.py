@@ -452,10 +452,10 @@ def _task_warnings(task: TaskRuns, settings: CciSettings, alone: bool) -> Iterat
             f"{m} at n = {format_number(n)}: {k}{'' if (m, n) in task.cells else ' (all of them)'}"
             for (m, n), k in task.failed.items()
         )
-        many = sum(task.failed.values())
+        n_failed = sum(task.failed.values())
         yield (
-            f"{many} failed run{'' if many == 1 else 's'} left out ({listed}), so that means are those of runs that "
-            "went well: give a failed run the risk of what would be used in its place, if that is the question."
+            f"{n_failed} failed run{'' if n_failed == 1 else 's'} left out ({listed}), so that means are those of runs "
+            "that went well: give a failed run the risk of what would be used in its place, if that is the question."
         )
     if not task.runs.replicated:
         yield (
@@ -554,7 +554,7 @@ def _task_notes(task: TaskRuns, curves: Sequence[RiskCurve]) -> Iterator[str]:
             f"one {'training subset' if runs.by_fold else 'run'}": int((~known).sum()) - ties,
             "a few runs that are equal by chance": ties,
         }
-        resting = " and ".join(f"{many} of {len(known)} means rest on {what}" for what, many in counts.items() if many)
+        resting = " and ".join(f"{k} of {len(known)} means rest on {what}" for what, k in counts.items() if k)
         text = f"{resting}; their spread is taken from methods with several at the same size, else at the nearest "
         text += "smaller one"
         if size[~known].min() < runs.size[lending].min():

@@ -380,16 +380,16 @@ def _summarise_task(result: TransferResult, task: str) -> str:
     if not math.isnan(best.cci.low):
         cci = format_interval(best.cci)
     text += f"{best.method}, CCI {cci}"
-    told = [r for r in known if not math.isnan(r.pvalue)]
+    tested = [r for r in known if not math.isnan(r.pvalue)]
     share = 1 - result.level
-    if len(told) > 1 and not worse:
-        signs = np.sign([r.cci.estimate for r in told if r.significant])
-        text += f"; {int((signs > 0).sum())} of {len(told)} are better than {result.scratch}"
+    if len(tested) > 1 and not worse:
+        signs = np.sign([r.cci.estimate for r in tested if r.significant])
+        text += f"; {int((signs > 0).sum())} of {len(tested)} are better than {result.scratch}"
         text += f", {int((signs < 0).sum())} worse" if (signs < 0).any() else ""
         text += f" at {format_number(round(100 * share, 6))}% after Holm's correction for "
-        text += f"{len(told)} tests"
+        text += f"{len(tested)} tests"
     text += "."
-    if best.gain_ends is not None and told:
+    if best.gain_ends is not None and tested:
         text += f" {best.gain_ends.text}"
     if result.maximal[task].assumed:
         text += f" Maximal supervision is assumed: {result.maximal[task].source}."
@@ -576,14 +576,14 @@ class TransferRanks(Result):
 
     def sentences(self) -> str:
         """Say which method leads at each size."""
-        said = []
+        lines = []
         for task, n in dict.fromkeys((r.task, r.n) for r in self.rows):
             first = [r for r in self.at(task, n).values() if r.low == 1]
             best = min(first, key=lambda r: r.rank)
             others = len(first) - 1
             text = f"{task}, n = {format_number(n)}: {best.method} is first of {best.among}"
-            said.append(text + (f"; {others} more may be." if others else ", significantly."))
-        return "\n".join(said)
+            lines.append(text + (f"; {others} more may be." if others else ", significantly."))
+        return "\n".join(lines)
 
 
 def _rank_at_size(task: TaskRuns, n: float, level: float) -> list[MethodRank]:
@@ -597,9 +597,9 @@ def _rank_at_size(task: TaskRuns, n: float, level: float) -> list[MethodRank]:
     # Which of two risks is lower does not depend on the controls, however vague these are.
     gaps = [replace(found[i] - found[j], blind=0.0, maximal=0.0) for i, j in pairs]
     tested = [gap.error.pvalue(gap.value) for gap in gaps]
-    sure = holm([1.0 if math.isnan(p) else p for p in tested]) <= 1 - level
-    for (i, j), gap, told in zip(pairs, gaps, sure, strict=True):
-        if told:
+    significant = holm([1.0 if math.isnan(p) else p for p in tested]) <= 1 - level
+    for (i, j), gap, differs in zip(pairs, gaps, significant, strict=True):
+        if differs:
             low, high = (i, j) if gap.value < 0 else (j, i)
             better[high] += 1
             worse[low] += 1
@@ -823,11 +823,12 @@ class RunSpread(Result):
             return text
         outside = sum(p.outside for p in self.pairs)
         share = 1.0 - self.level
-        told = sum(p.pvalue < share for p in self.pairs)
-        sure = sum(p.adjusted < share for p in self.pairs)
+        tested = sum(p.pvalue < share for p in self.pairs)
+        significant = sum(p.adjusted < share for p in self.pairs)
         text += f" In {outside} of {len(self.pairs)} pairs of methods at a size each mean lies "
         text += "outside the standard deviation of the other; "
-        return text + f"{told} differ significantly by Welch's test at {share:.0%}, {sure} after Holm's correction."
+        text += f"{tested} differ significantly by Welch's test at {share:.0%}, "
+        return text + f"{significant} after Holm's correction."
 
 
 def _std_interval(std: float, runs: int, level: float) -> Interval:

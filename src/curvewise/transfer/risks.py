@@ -93,11 +93,11 @@ def measured_control(n: ArrayLike, risk: ArrayLike) -> Control | None:
         largest = float(sizes[here].max())
         chosen, source = here & (sizes == largest), f"measured at n = {format_number(largest)}"
     values = risks[chosen]
-    many, mean = len(values), float(values.mean())
-    if many < 2:
+    n_runs, mean = len(values), float(values.mean())
+    if n_runs < 2:
         return Control(mean, math.nan, source)
-    std = float(values.std(ddof=1)) / math.sqrt(many)
-    return Control(mean, std, source, degrees=many - 1.0)
+    std = float(values.std(ddof=1)) / math.sqrt(n_runs)
+    return Control(mean, std, source, degrees=n_runs - 1.0)
 
 
 def as_control(value: Any, argument: str, turned: Callable[[float], float] = float) -> Control:

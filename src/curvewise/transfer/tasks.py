@@ -191,14 +191,14 @@ class TaskRanking(Result):
 
     def sentences(self) -> str:
         """Summarise the result in a few sentences."""
-        said = [f"{r.task} ({r.at(self.ordered_by)})" for r in self.rows]
-        if len(said) == 1:
+        listed = [f"{r.task} ({r.at(self.ordered_by)})" for r in self.rows]
+        if len(listed) == 1:
             text = f"Learned from scratch, {self.rows[0].task} reaches a calibrated risk of "
             size = str(self.rows[0].at(self.ordered_by))
             text += f"{self.ordered_by:g} at n {size if size[0] in '≤>' else f'= {size}'}."
         else:
             text = f"From least to most data for a calibrated risk of {self.ordered_by:g} from "
-            text += f"scratch: {', '.join(said)}."
+            text += f"scratch: {', '.join(listed)}."
         if self.tied:
             groups = "; ".join(f"{', '.join(g[:-1])} and {g[-1]}" for g in groups_alike(self.order, self.tied))
             text += f" Not significantly different at {1 - self.level:.2g}: {groups}."
@@ -217,8 +217,8 @@ def groups_alike(order: Sequence[str], tied: Sequence[tuple[str, str]]) -> list[
             if all(frozenset((name, other)) in pairs for other in group):
                 group.append(name)
         groups.append(tuple(group))
-    said = {frozenset(p) for g in groups for p in combinations(g, 2)}
-    groups += [pair for pair in tied if frozenset(pair) not in said]
+    listed = {frozenset(p) for g in groups for p in combinations(g, 2)}
+    groups += [pair for pair in tied if frozenset(pair) not in listed]
     kept = [g for g in groups if len(g) > 1]
     return [g for g in kept if not any(set(g) < set(other) for other in kept)]
 

@@ -436,9 +436,9 @@ def _as_losses(given: Any, argument: str) -> Losses:
         raise InputError(f"{argument} holds nothing but NaN: no run has finished.")
     bad = np.flatnonzero(missing.any(axis=1) & ~missing.all(axis=1))
     if len(bad):
-        said = ", ".join(map(str, bad[:5])) + (" …" if len(bad) > 5 else "")
+        listed = ", ".join(map(str, bad[:5])) + (" …" if len(bad) > 5 else "")
         raise InputError(
-            f"{argument} holds NaN on some examples of run(s) {said}: give each a loss, infinite"
+            f"{argument} holds NaN on some examples of run(s) {listed}: give each a loss, infinite"
             " where it is too large for a number, or NaN on all examples of a run that failed."
         )
     return found

@@ -243,11 +243,11 @@ class Predictions:
             assert self.labels is not None
             truth = self.labels if block.ndim == 2 or self.kind == "probabilities" else None
             truth = self.labels[:, None] if truth is None else truth
-            said = self._classes_of(block, start)
+            predicted = self._classes_of(block, start)
             # Comparing bytes with bytes spares a copy of the block as int64.
-            if said.dtype == np.uint8 and truth.max() < 256:
+            if predicted.dtype == np.uint8 and truth.max() < 256:
                 truth = truth.astype(np.uint8)
-            return np.not_equal(said, truth).view(np.uint8)
+            return np.not_equal(predicted, truth).view(np.uint8)
         if self.unit != "fraction":
             values = self._finite(block.astype(np.float64, copy=False), start)
             return -values if self.higher_is_better else values
@@ -273,22 +273,22 @@ class Predictions:
             return best
         if block.dtype.kind in "iu" or block.dtype == bool:
             return block
-        said = self._finite(block, start).astype(np.int64)
-        if (said != block).any():
+        predicted = self._finite(block, start).astype(np.int64)
+        if (predicted != block).any():
             raise InputError(
-                f"predictions holds {block[said != block][0]!r}, which is no class. Pass {arg('kind', 'losses')} for "
-                f"losses, or {arg('kind', 'probabilities')} with an axis for the classes."
+                f"predictions holds {block[predicted != block][0]!r}, which is no class. Pass {arg('kind', 'losses')} "
+                f"for losses, or {arg('kind', 'probabilities')} with an axis for the classes."
             )
-        return said
+        return predicted
 
     def _finite(self, block: AnyArray, start: int) -> AnyArray:
         if block.dtype.kind == "f" and not np.isfinite(block).all():
             bad = np.flatnonzero(~np.isfinite(block.reshape(len(block), -1)).all(axis=1)) + start
             names = self.run_ids[bad] if self.run_ids is not None else bad
-            said = ", ".join(map(str, names[:5])) + (" …" if len(bad) > 5 else "")
+            listed = ", ".join(map(str, names[:5])) + (" …" if len(bad) > 5 else "")
             raise InputError(
-                f"predictions holds NaN or infinite values in run(s) {said}: a run that diverged? Count it as wrong on "
-                "every example, or leave it out on purpose and say so."
+                f"predictions holds NaN or infinite values in run(s) {listed}: a run that diverged? Count it as wrong "
+                "on every example, or leave it out on purpose and say so."
             )
         return block
 
@@ -411,7 +411,7 @@ def as_predictions(
     if axes is not None:
         values = _arranged(values, tuple(axes), argument)
         kind = kind or ("probabilities" if "classes" in axes else None)
-    said = kind
+    given_kind = kind
     kind = kind or _kind_of(values, truth, axes, argument)
     if len(values.shape) == 3 and axes is None and kind != "probabilities":
         raise InputError(
@@ -425,7 +425,7 @@ def as_predictions(
         check_labels(truth, (int(values.shape[0]), int(values.shape[1])))
         values, codes, names = _coded(values, truth, kind, argument)
     members = None if groups is None else _members(groups)
-    assumed = said is None and kind in ("errors", "losses")
+    assumed = given_kind is None and kind in ("errors", "losses")
     made = Predictions(values, kind, labels=codes, classes=names, groups=members, assumed=assumed)
     return _directed(made, directed, argument)
 
