@@ -318,3 +318,10 @@ def test_an_index_without_a_name_is_noted():
 def test_a_line_of_blanks_is_no_row(tmp_path):
     (tmp_path / "e.csv").write_text("n,error\n10,0.5\n   \n20,0.4\n")
     assert load_measurements(tmp_path / "e.csv").n.tolist() == [10, 20]
+
+
+def test_short_floats_have_their_own_digits():
+    """As doubles they are 0.10000000149011612, which no one asks for."""
+    frame = pd.DataFrame({"n": [10, 10], "error": [0.5, 0.4], "lr": np.array([0.1, 0.3], dtype=np.float32)})
+    assert load_measurements(frame, where={"lr": 0.1}).error.tolist() == [0.5]
+    assert load_measurements(frame, columns={"learner": "lr"}).learners == ("0.1", "0.3")
