@@ -173,12 +173,12 @@ def test_highlight_colours_some_and_greys_the_rest(kind, result):
 
 def test_names_that_do_not_exist_are_answered_with_near_ones(result):
     for options, match in (
-        ({"kind": "curve"}, "kind='curve': is not known. Did you mean 'curves'"),
-        ({"kind": "pie"}, "kind='pie': is not known. There are 'curves', 'area', 'cci'"),
-        ({"task": "dept"}, "task='dept': is not known. Did you mean 'depth'"),
-        ({"methods": ["m0", "nn"]}, "methods='nn': is not known"),
-        ({"highlight": "scrach"}, "highlight='scrach': is not known. Did you mean 'scratch'"),
-        ({"methods": []}, r"methods=\[\]: is empty"),
+        ({"kind": "curve"}, "kind='curve' is not known: .*Did you mean 'curves'"),
+        ({"kind": "pie"}, "kind='pie' is not known: use one of 'curves', 'area', 'cci'"),
+        ({"task": "dept"}, "task='dept' is not known: .*Did you mean 'depth'"),
+        ({"methods": ["m0", "nn"]}, "methods='nn' is not known"),
+        ({"highlight": "scrach"}, "highlight='scrach' is not known: .*Did you mean 'scratch'"),
+        ({"methods": []}, r"methods is empty"),
     ):
         with pytest.raises(InputError, match=match):
             draw(result, **options)

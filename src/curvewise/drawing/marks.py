@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from curvewise.drawing.axes import is_narrow
 from curvewise.drawing.labels import clean, safe_text, shorten
 from curvewise.drawing.style import NEUTRAL, make_legend, word_shade, write_caption
-from curvewise.errors import InputError, arg, list_names
+from curvewise.errors import InputError, arg, list_names, suggest
 from curvewise.text import format_number
 from curvewise.types.results import FloatArray, Interval
 
@@ -28,6 +28,9 @@ DIAGONAL = "curvewise-diagonal"
 ZERO = "curvewise-zero"
 MARK = "curvewise-mark"
 """Group ids of the artists."""
+
+LONGEST_WARNING = 240
+"""Characters of a warning in a caption."""
 
 
 def digits(value: float) -> str:
@@ -41,11 +44,22 @@ def digits(value: float) -> str:
     return f"{value:#.3g}".rstrip(".")
 
 
-def choose(name: str, value: str, known: Sequence[str]) -> str:
+def choose(name: str, value: Any, known: Sequence[str]) -> str:
     """Return an option, or raise unless it is one of a few words."""
     if value not in known:
-        raise InputError(f"{arg(name, value)} is not known: use one of {list_names(known)}.")
-    return value
+        problem = f"{arg(name, value)} is not known: use one of {list_names(known)}.{suggest(value, known)}"
+        raise InputError(problem)
+    return str(value)
+
+
+def choose_some(name: str, value: str | Sequence[str] | None, known: Sequence[str]) -> tuple[str, ...]:
+    """Return some of the words known, each once; all of them if None."""
+    if value is None:
+        return tuple(known)
+    wanted = [value] if isinstance(value, str) else list(value)
+    if not wanted:
+        raise InputError(f"is empty: use some of {list_names(known)}.", argument=name)
+    return tuple(dict.fromkeys(choose(name, each, known) for each in wanted))
 
 
 def ends_of(intervals: Iterable[Interval]) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -114,11 +128,27 @@ def plain(text: str) -> str:
     return safe_text(text, 400)
 
 
-def warned(result: Any, most: int = 1) -> list[str]:
-    """The first warnings of a result, for a caption."""
-    notes = [f"⚠ {shorten(clean(w), 200)}" for w in result.warnings[:most]]
-    left = len(result.warnings) - most
+def warned(result: Any, most: int = 1, but: tuple[str, ...] = ()) -> list[str]:
+    """Return the first warnings of a result for a caption: whole sentences, or whole words at least.
+
+    Warnings that begin with one of ``but``, such as the name of a task that is not drawn, are left out.
+    """
+    found = [clean(w) for w in result.warnings if not w.startswith(but)]
+    notes = [f"⚠ {_first_sentences(text)}" for text in found[:most]]
+    left = len(found) - most
     return notes if left <= 0 or not notes else [*notes[:-1], f"{notes[-1]} ({left} more)"]
+
+
+def _first_sentences(text: str) -> str:
+    """Cut a long text after a sentence, else after a word."""
+    if len(text) <= LONGEST_WARNING:
+        return text
+    end = text.rfind(". ", 0, LONGEST_WARNING)
+    words = text[: LONGEST_WARNING - 1].rsplit(" ", 1)[0]
+    if end > 0:
+        return text[: end + 1]
+    # One endless word loses its middle.
+    return f"{words.rstrip(' ,;:')} …" if len(words) < LONGEST_WARNING - 1 else shorten(text, LONGEST_WARNING)
 
 
 def diagonal(ax: Axes, low: float, high: float) -> Any:
@@ -143,6 +173,11 @@ def note(ax: Axes, text: str, xy: tuple[float, float], **options: Any) -> Annota
     if isinstance(given.get("color"), str):
         given["color"] = word_shade(given["color"])
     return ax.annotate(plain(text), xy, **given)
+
+
+def beside(ax: Axes, text: str, xy: tuple[float, float], away: tuple[float, float], **options: Any) -> None:
+    """Write a quiet note so many points away from a place among the data."""
+    note(ax, text, xy, **({"xytext": away, "textcoords": "offset points", "color": "#6E6E6E"} | options))
 
 
 def mark_value(

@@ -40,7 +40,7 @@ def test_one_task():
     ax = draw(found, task="cars")
     shown = np.array([float(t.get_text()) for t in cells(ax)]).reshape(5, 8)
     np.testing.assert_allclose(shown, found.kendall[1][::-1], atol=0.0051)
-    with pytest.raises(InputError, match="task='dogs': not in the grid: use 'pets', 'cars'"):
+    with pytest.raises(InputError, match="task='dogs' is not known: use one of 'pets', 'cars'"):
         draw(found, task="dogs")
 
 

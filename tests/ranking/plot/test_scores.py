@@ -196,11 +196,11 @@ def test_refused_in_words():
         plot_fine_tuning(table, ax)
     with pytest.raises(InputError, match="ax is one Axes, there are 1 measure"):
         plot_checkpoint_scores(table, "good", ax)
-    with pytest.raises(InputError, match="measures='nleep': not in the table: use 'good', 'bad'"):
+    with pytest.raises(InputError, match="measures='nleep' is not known: use one of 'good', 'bad'"):
         plot_checkpoint_scores(table, "nleep")
-    with pytest.raises(InputError, match="task='t9': not in the table"):
+    with pytest.raises(InputError, match="task='t9' is not known"):
         plot_fine_tuning(table, task="t9")
-    with pytest.raises(InputError, match="group='g9': not in the table"):
+    with pytest.raises(InputError, match="group='g9' is not known"):
         plot_checkpoint_scores(table, group="g9")
     with pytest.raises(InputError, match="order='best' is not known"):
         plot_fine_tuning(table, order="best")

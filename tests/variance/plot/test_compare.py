@@ -191,7 +191,7 @@ def test_test_sets_are_a_matrix_or_a_pair():
     values = np.asarray(image.get_array())
     assert values[0, 1] == values[1, 0] == pytest.approx(r)
     numbers = [t.get_text() for t in of(ax.texts, "curvewise-cell")]
-    assert numbers[1].rstrip("*") == f"{r:.2f}"
+    assert numbers[1].rstrip("*") == f"{r:.2f}".replace("-", "−")
     draw(c, true=True).figure.canvas.draw()
     one = draw(c, pair=("b", "a"))
     (dots,) = of(one.collections, "curvewise-runs")

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 
 from curvewise.drawing.axes import is_narrow, log_sizes, view
 from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
-from curvewise.drawing.marks import choose, draw_estimates, ends_of, finish, key_dot, note, plain, warned
+from curvewise.drawing.marks import choose, choose_some, draw_estimates, ends_of, finish, key_dot, note, plain, warned
 from curvewise.drawing.panels import new_panels
 from curvewise.drawing.rows import clearest, draw_cells, draw_differences, draw_rows, highest, pair_names, rows_shown
 from curvewise.drawing.style import INK, NEUTRAL, OWN, canvas, style
@@ -140,9 +140,7 @@ def _groups(result: RankingJudgement, group: str | Sequence[str] | None, ax: Axe
     """Return the groups to draw."""
     if group is None:
         return [result.groups[-1]]
-    chosen = [group] if isinstance(group, str) else list(group)
-    if not chosen:
-        raise InputError(f"is empty: use some of {', '.join(map(repr, result.groups))}.", argument="group")
+    chosen = list(choose_some("group", group, result.groups))
     if ax is not None and len(chosen) > 1:
         raise InputError(f"is one Axes, and group names {len(chosen)}: leave ax out.", argument="ax")
     return chosen
@@ -449,9 +447,8 @@ def plot_nleep_grid(
     >>> [name.get_text() for name in plot_nleep_grid(found).get_yticklabels()]
     ['80%', '70%']
     """
-    if task is not None and task not in result.tasks:
-        there = ", ".join(map(repr, result.tasks))
-        raise InputError(f"not in the grid: use {there}.", argument="task", value=task)
+    if task is not None:
+        choose("task", task, result.tasks)
     values = result.mean if task is None else result.kendall[result.tasks.index(task)]
     rows = [f"{energy:.0%}" for energy in reversed(result.energies)]
     columns = [f"{count}×" for count in result.components]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from curvewise.drawing.axes import is_narrow
 from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
-from curvewise.drawing.marks import choose, finish, key_dot, note, plain, zero_line
+from curvewise.drawing.marks import choose, choose_some, finish, key_dot, note, plain, zero_line
 from curvewise.drawing.panels import legend_above, new_panels, signed, write_below
 from curvewise.drawing.rows import rows_of
 from curvewise.drawing.style import NEUTRAL, OWN, colour, new_axes, style
@@ -133,14 +133,7 @@ def _chosen(table: CheckpointScores, measures: str | Sequence[str] | None) -> li
     known = list(table.measures)
     if not known:
         raise InputError("has no scores: plot_fine_tuning draws accuracies alone.", argument="table")
-    if measures is None:
-        return known[:MOST_MEASURES]
-    wanted = [measures] if isinstance(measures, str) else list(measures)
-    for name in wanted:
-        if name not in known:
-            there = ", ".join(map(repr, known))
-            raise InputError(f"not in the table: use {there}.", argument="measures", value=name)
-    return wanted
+    return known[:MOST_MEASURES] if measures is None else list(choose_some("measures", measures, known))
 
 
 def _panels(measures: int, tasks: int) -> list[Axes]:
@@ -456,20 +449,8 @@ def choose_rows(table: CheckpointScores, tasks: str | Sequence[str] | None, grou
             f"is a {type(table).__name__}: give CheckpointScores, as made by cw.load_checkpoint_scores.",
             argument="table",
         )
-    wanted = [tasks] if isinstance(tasks, str) else tasks
-    for name, known, given in (
-        ("task", table.task_names, wanted),
-        ("group", table.group_names, None if group is None else [group]),
-    ):
-        for value in given or ():
-            if value not in known:
-                there = ", ".join(map(repr, known))
-                raise InputError(f"not in the table: use {there}.", argument=name, value=value)
-    keep = np.ones(len(table), dtype=bool)
-    if wanted is not None:
-        keep &= np.isin(table.tasks, list(wanted))
-    if group is not None:
-        keep &= table.groups == group
+    keep = np.isin(table.tasks, choose_some("task", tasks, table.task_names))
+    keep &= np.isin(table.groups, choose_some("group", group, table.group_names))
     return table.select(keep)
 
 

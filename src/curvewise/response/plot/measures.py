@@ -21,6 +21,7 @@ from curvewise.drawing.axes import is_narrow, spans_decades, view
 from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
 from curvewise.drawing.marks import (
     choose,
+    choose_some,
     draw_estimates,
     ends_of,
     finish,
@@ -266,11 +267,8 @@ def plot_measures(
         problem = f"is a {type(corpus).__name__}: give the ModelCorpus that was judged, and the judgement as "
         raise InputError(f"{problem}{arg('judgement')}.", argument="corpus")
     corpus, _ = well_trained(corpus, least_train_accuracy)
-    names, tasks = list(corpus.measures)[:6], corpus.by_task()
-    if measures is not None:
-        names = [measures] if isinstance(measures, str) else list(measures)
-        for name in names:
-            choose("measures", name, tuple(corpus.measures))
+    known, tasks = list(corpus.measures), corpus.by_task()
+    names = known[:6] if measures is None else list(choose_some("measures", measures, known))
     if task is not None:
         tasks = {task: tasks[choose("task", task, tuple(tasks))]}
     panels = [(name, where) for name in names for where in tasks]

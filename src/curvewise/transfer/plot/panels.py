@@ -16,10 +16,10 @@ from matplotlib.transforms import ScaledTranslation
 
 from curvewise.drawing.axes import is_narrow, width_of
 from curvewise.drawing.labels import clean, safe_names, shorten
-from curvewise.drawing.marks import INTERVAL, note
+from curvewise.drawing.marks import INTERVAL, beside, choose, choose_some
 from curvewise.drawing.panels import new_panels, spread_out, write_below
 from curvewise.drawing.style import NEUTRAL, OWN, colour, make_legend, new_axes, place_of, word_shade, write_caption
-from curvewise.errors import InputError, list_names, suggest
+from curvewise.errors import InputError
 from curvewise.text import format_number
 from curvewise.transfer.result import RiskCurve, TransferResult
 from curvewise.types.results import FloatArray
@@ -29,7 +29,6 @@ GREY = "#B4B4B4"  # methods that stand back
 QUIET = "#7A7A7A"  # names of what stands back: legible where the line is pale
 CROWD = 10  # with more methods than this, only the best are coloured
 NAMED_IN_CROWD = 5
-LONGEST_WARNING = 240  # characters of a warning in a caption
 LONGEST = 24  # characters of a name that are shown
 MOST_IN_LEGEND = 10  # names in a legend among the data
 TYPE_SIZES = (8.5, 7.5, 6.5)  # of names beside curves in points: the first that fits
@@ -84,7 +83,7 @@ def choose_drawn(
     highlight: str | Sequence[str] | None,
 ) -> DrawnMethods:
     """Choose tasks and methods, and their colours: the same in all panels and pictures."""
-    tasks = several_of("task", task, result.tasks)
+    tasks = choose_some("task", task, result.tasks)
     # The best of each task must be among the coloured, though it may be poor on others.
     ahead = {m for t in result.tasks for m in by_improvement(result, result.methods, [t])[:1]}
     order = sorted(by_improvement(result, result.methods), key=lambda m: m not in ahead)
@@ -107,7 +106,7 @@ def choose_methods(
 ) -> DrawnMethods:
     """Choose methods and their colours; of a crowd the first in ``order``, ``front`` of them, have one."""
     every = (*known, scratch)
-    drawn = tuple(m for m in several_of("methods", methods, every) if m != scratch)
+    drawn = tuple(m for m in choose_some("methods", methods, every) if m != scratch)
     names = dict(zip(every, safe_names(every, LONGEST), strict=True))
     shades, said = _shades(known, every, drawn, highlight, [m for m in order if m in drawn][:front])
     looks = {m: MethodLook(shades.get(m, GREY), names[m], m not in shades) for m in drawn}
@@ -126,7 +125,7 @@ def _shades(
     """Return the colours of the methods that have one, and a note where only the best of a crowd do."""
     if highlight is not None:
         wanted = [highlight] if isinstance(highlight, str) else list(highlight)
-        named = [one_of("highlight", name, every) for name in dict.fromkeys(wanted)]
+        named = [choose("highlight", name, every) for name in dict.fromkeys(wanted)]
         front = [m for m in named if m in drawn]
         few = len(known) <= CROWD
         return {m: colour(place_of(m, list(known).index(m) if few else i)) for i, m in enumerate(front)}, ""
@@ -136,30 +135,6 @@ def _shades(
         return {m: colour(place_of(m, i)) for i, m in enumerate(drawn)}, ""
     said = f"In colour: the best {len(best)} of {len(drawn)} methods."
     return {m: colour(place_of(m, i)) for i, m in enumerate(best)}, said
-
-
-def one_of(argument: str, value: Any, known: Sequence[str]) -> str:
-    """Check a word that must be one of a few.
-
-    >>> one_of("kind", "cci", ("curves", "cci"))
-    'cci'
-    """
-    if value not in known:
-        raise InputError(
-            f"is not known.{suggest(value, known)} There are {list_names(known)}.", argument=argument, value=value
-        )
-    return str(value)
-
-
-def several_of(argument: str, value: str | Sequence[str] | None, known: Sequence[str]) -> tuple[str, ...]:
-    """Check some names, each once; all of them if None."""
-    if value is None:
-        return tuple(known)
-    wanted = [value] if isinstance(value, str) else list(value)
-    found = tuple(dict.fromkeys(one_of(argument, name, known) for name in wanted))
-    if not found:
-        raise InputError(f"is empty: use some of {list_names(known)}.", argument=argument, value=value)
-    return found
 
 
 def by_improvement(result: TransferResult, methods: Sequence[str], tasks: Sequence[str] | None = None) -> list[str]:
@@ -278,26 +253,9 @@ def room_for_controls(low: float, high: float) -> tuple[float, float]:
     return min(low - 0.03 * span, -0.07 * span), max(high + 0.03 * span, 1.0 + 0.07 * span)
 
 
-def warned(result: Any, tasks: Sequence[str] | None = None) -> list[str]:
-    """Return the first warning of a result for a caption: whole sentences, or whole words at least.
-
-    Warnings about a task that is not among ``tasks`` are left out.
-    """
-    others = () if tasks is None else tuple(f"{t}: " for t in result.tasks if t not in tasks)
-    found = [w for w in result.warnings if not w.startswith(others)]
-    if not found:
-        return []
-    text, left = clean(found[0]), len(found) - 1
-    if len(text) > LONGEST_WARNING:
-        end = text.rfind(". ", 0, LONGEST_WARNING)
-        words = text[: LONGEST_WARNING - 1].rsplit(" ", 1)[0]
-        if end > 0:
-            text = text[: end + 1]
-        elif len(words) < LONGEST_WARNING - 1:
-            text = words.rstrip(" ,;:") + " …"
-        else:  # one endless word
-            text = shorten(text, LONGEST_WARNING)
-    return [f"⚠ {text}{f' ({left} more)' if left else ''}"]
+def others_of(result: TransferResult, tasks: Sequence[str]) -> tuple[str, ...]:
+    """Return the beginnings of warnings about tasks that are not drawn."""
+    return tuple(f"{t}: " for t in result.tasks if t not in tasks)
 
 
 def size_limits(groups: Sequence[FloatArray]) -> list[tuple[float, float]]:
@@ -367,11 +325,6 @@ def control_lines(
         shift, va = (-2.5, "top") if at == 0 else (2.5, "bottom")  # outside, where hardly a curve is
         side = "right" if place[0] > 0.5 else "left"
         beside(ax, text, place, (0.0, shift), xycoords=ax.get_yaxis_transform(), ha=side, va=va, gid=CONTROL)
-
-
-def beside(ax: Axes, text: str, xy: tuple[float, float], shift: tuple[float, float], **options: Any) -> None:
-    """Write a quiet note among the data, so many points away from a place."""
-    note(ax, text, xy, **({"xytext": shift, "textcoords": "offset points", "color": "#6E6E6E"} | options))
 
 
 def draw_curve(ax: Axes, curve: RiskCurve, look: MethodLook, shift: float | None, scratch: bool) -> None:

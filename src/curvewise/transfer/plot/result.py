@@ -16,7 +16,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.ticker import MaxNLocator
 
 from curvewise.drawing.axes import is_narrow, view, width_of
-from curvewise.drawing.marks import DIAGONAL, bars, ends_of, note
+from curvewise.drawing.marks import DIAGONAL, bars, beside, choose, choose_some, ends_of, note, warned
 from curvewise.drawing.panels import signed, told
 from curvewise.drawing.rows import clearest, draw_differences, pair_names, rows_of, rows_shown
 from curvewise.drawing.style import NEUTRAL, OWN, colour, pale, place_of, style
@@ -28,7 +28,6 @@ from curvewise.transfer.plot.panels import (
     CurveEnd,
     DrawnMethods,
     MethodLook,
-    beside,
     by_improvement,
     caption_name,
     choose_drawn,
@@ -42,17 +41,15 @@ from curvewise.transfer.plot.panels import (
     interval_bars,
     name_ends,
     name_tasks,
-    one_of,
+    others_of,
     panels_of,
     paths_of,
     risk_limits,
     room_for_controls,
     settle,
-    several_of,
     shifts,
     size_axis,
     size_limits,
-    warned,
     write_words,
 )
 from curvewise.transfer.result import Improvement, MethodRank, TransferComparison, TransferRanks, TransferResult
@@ -134,7 +131,7 @@ def plot_transfer(
     >>> ax.get_ylabel()
     'calibrated risk'
     """
-    one_of("kind", kind, tuple(KINDS))
+    choose("kind", kind, tuple(KINDS))
     with style():
         chosen = choose_drawn(result, task, methods, highlight)
         if not chosen.methods and kind != "curves":
@@ -186,7 +183,7 @@ def draw_curves(
     if ends:
         said += f" {'Bands' if few else 'Bars'}: {100 * result.level:.4g}% intervals of the mean"
         said += "; some end outside the picture." if min(ends) < low or max(ends) > high else "."
-    lines = [said, chosen.note, *warned(result, chosen.tasks)]
+    lines = [said, chosen.note, *warned(result, but=others_of(result, chosen.tasks))]
     return finish_panels(axes, own, chosen.tasks, (X_LABEL, Y_LABEL), lines, caption, named if legend else None)
 
 
@@ -248,7 +245,9 @@ def draw_area(
     if any(len(rows) > MOST_SHADED for rows in groups):
         said = f"{black} Areas are shaded for up to {MOST_SHADED} methods."
     said += " Hatched: lost." if any(pieces(x, y)[1] for x, y in dots) else ""
-    return finish_panels(axes, own, chosen.tasks, labels, [said, *warned(result, chosen.tasks)], caption)
+    return finish_panels(
+        axes, own, chosen.tasks, labels, [said, *warned(result, but=others_of(result, chosen.tasks))], caption
+    )
 
 
 def _shaded(result: TransferResult, task: str, chosen: DrawnMethods) -> list[Improvement]:
@@ -401,7 +400,12 @@ def _cci_caption(result: TransferResult, chosen: DrawnMethods, shown: int, total
         order.append("Ordered by how far above the mean of a task a method is, averaged over its tasks.")
     if shown < total:
         order.append(f"The best {shown} of {total} methods.")
-    return [said, explained, " ".join([*order, chosen.note]).strip(), *warned(result, chosen.tasks)]
+    return [
+        said,
+        explained,
+        " ".join([*order, chosen.note]).strip(),
+        *warned(result, but=others_of(result, chosen.tasks)),
+    ]
 
 
 # The samples that scratch needs to match a method, against those that the method had.
@@ -451,7 +455,7 @@ def draw_equivalence(
     said = "Diagonal: as many as the method had. Shaded: more than was measured; triangles lie beyond."
     intervals = [e.equivalent for rows in groups for row in rows for e in row.data_equivalence]
     said += f" Bars: {100 * result.level:.4g}% intervals." if np.isfinite(ends_of(intervals)[1:]).any() else ""
-    lines = [said, chosen.note, *warned(result, chosen.tasks)]
+    lines = [said, chosen.note, *warned(result, but=others_of(result, chosen.tasks))]
     return finish_panels(axes, own, chosen.tasks, labels, lines, caption, ends if legend else None)
 
 
@@ -536,7 +540,7 @@ def plot_transfer_ranks(
     """
     scratch = scratch or ranks.scratch
     with style():
-        tasks = several_of("task", task, tuple(dict.fromkeys(r.task for r in ranks.rows)))
+        tasks = choose_some("task", task, tuple(dict.fromkeys(r.task for r in ranks.rows)))
         every = tuple(dict.fromkeys(r.method for r in ranks.rows))
         mean = {m: np.mean([r.rank / r.among for r in ranks.rows if r.method == m]) for m in every}
         known = tuple(m for m in every if m != scratch)
@@ -676,7 +680,7 @@ def plot_transfer_comparison(
     >>> [name.get_text() for name in ax.get_yticklabels()]
     ['swav − color']
     """
-    tasks = several_of("task", task, tuple(dict.fromkeys(r.task for r in result.rows)))
+    tasks = choose_some("task", task, tuple(dict.fromkeys(r.task for r in result.rows)))
     rows = [row for row in result.rows if row.task in tasks]
     if not rows:
         raise InputError("result has no comparison to draw: no two methods share a task.")

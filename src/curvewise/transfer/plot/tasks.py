@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvewise.drawing.axes import is_narrow, view
 from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
-from curvewise.drawing.marks import draw_estimates, ends_of, finish
+from curvewise.drawing.marks import beside, choose_some, draw_estimates, ends_of, finish, warned
 from curvewise.drawing.panels import signed
 from curvewise.drawing.rows import rows_of
 from curvewise.drawing.style import NEUTRAL, canvas, colour, style
@@ -30,7 +30,6 @@ from curvewise.transfer.plot.panels import (
     Y_LABEL,
     CurveEnd,
     MethodLook,
-    beside,
     choose_methods,
     compact,
     control_lines,
@@ -42,11 +41,9 @@ from curvewise.transfer.plot.panels import (
     paths_of,
     risk_limits,
     room_for_controls,
-    several_of,
     shifts,
     size_axis,
     size_limits,
-    warned,
     write_words,
 )
 from curvewise.transfer.result import RunSpread
@@ -124,7 +121,7 @@ def plot_tasks(
     if not any(np.isclose(level, known) for known in result.levels):
         there = ", ".join(f"{v:g}" for v in result.levels)
         raise InputError(f"is not among the levels of the result: use one of {there}.", argument="at", value=at)
-    wanted = several_of("task", task, result.order)
+    wanted = choose_some("task", task, result.order)
     kept = [k for k, name in enumerate(result.order) if name in wanted]
     names = safe_names(result.order, 24)
     with canvas(ax) as (ax, own):
@@ -220,9 +217,9 @@ def plot_spread(
     again = tuple(dict.fromkeys(r.method for r in result.rows if r.runs > 1))
     if methods is None and not again:
         raise InputError("result has no spread to draw: no method was run twice at one size of a task.")
-    wanted = several_of("methods", again if methods is None else methods, every)
+    wanted = choose_some("methods", again if methods is None else methods, every)
     drawn = [r for r in result.rows if r.method in wanted]
-    tasks = several_of("task", task, tuple(dict.fromkeys(r.task for r in drawn)))
+    tasks = choose_some("task", task, tuple(dict.fromkeys(r.task for r in drawn)))
     known = tuple(m for m in every if m != scratch)
     order = [m for m in wanted if m != scratch]
     with style():

@@ -92,11 +92,6 @@ class DrawnUnit(DisplayUnit):
         return format_interval(interval, self.unit)
 
 
-def note_beside(ax: Axes, text: str, xy: tuple[float, float], away: tuple[float, float], **options: Any) -> None:
-    """Write small text so many points away from a place among the data."""
-    note(ax, text, xy, xytext=away, textcoords="offset points", **options)
-
-
 def plot_decomposition(
     result: VarianceDecomposition,
     ax: Axes | None = None,

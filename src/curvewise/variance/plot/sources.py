@@ -14,13 +14,24 @@ from matplotlib.patches import Patch
 
 from curvewise.drawing.axes import is_narrow, spans_decades, tick_log_values, value_axis, view, width_of
 from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
-from curvewise.drawing.marks import CUT, bars, choose, draw_estimates, ends_of, finish, key_dot, mark_value, warned
+from curvewise.drawing.marks import (
+    CUT,
+    bars,
+    beside,
+    choose,
+    draw_estimates,
+    ends_of,
+    finish,
+    key_dot,
+    mark_value,
+    warned,
+)
 from curvewise.drawing.rows import rows_of
 from curvewise.drawing.style import NEUTRAL, canvas, colour
 from curvewise.errors import InputError
 from curvewise.text import format_interval, format_number
 from curvewise.types.results import FloatArray, Interval
-from curvewise.variance.plot.runs import DrawnUnit, note_beside, run_shape, series_colour
+from curvewise.variance.plot.runs import DrawnUnit, run_shape, series_colour
 from curvewise.variance.sources import SourceShares, TwinDisagreement
 from curvewise.variance.variances import VarianceSweep
 
@@ -117,7 +128,7 @@ def plot_twins(result: TwinDisagreement, ax: Axes | None = None, *, caption: boo
         ax.axhspan(below, above, color=NEUTRAL, alpha=0.3, lw=0.0, zorder=0.4, gid=LEVEL)
         ax.axhline(level, color="#4D4D4D", ls="--", lw=1.1, zorder=0.5, gid=LEVEL, label="_seeds")
         look: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "ha": "right", "color": "#4D4D4D"}
-        note_beside(ax, "different seeds", (0.99, above), (0, 2), **look)
+        beside(ax, "different seeds", (0.99, above), (0, 2), **look)
         ax.set_ylim(*limits)
         if numbers:
             ax.set_xlabel("when the twin was poked")
@@ -286,7 +297,7 @@ def _sweep_runs(result: VarianceSweep, ax: Axes | None, measure: DrawnUnit, lege
             spread = f"std {measure.said(part.test_set_std)}, independent {measure.said(part.independent_std)}"
             if not is_narrow(ax):
                 look: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "ha": "right", "color": "#4D4D4D"}
-                note_beside(ax, spread, (0.995, bottom + 0.55), (0, 0), **look)
+                beside(ax, spread, (0.995, bottom + 0.55), (0, 0), **look)
             labels.append(f"{format_number(value)}\n{measure.said(float(measure.signed(part.run_errors).mean()))}")
             key = [(drawn, "runs"), (Line2D([], [], color=series_colour("independent"), lw=1.4), "independent errors")]
         ax.set_yticks(np.arange(count)[::-1], labels=labels, va="bottom")

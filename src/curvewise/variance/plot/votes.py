@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from curvewise.drawing.axes import is_narrow, log_sizes, view, width_of
 from curvewise.drawing.labels import clean, safe_names, shorten
-from curvewise.drawing.marks import bars, choose, diagonal, ends_of, finish, key_dot, note, warned
+from curvewise.drawing.marks import bars, beside, choose, diagonal, ends_of, finish, key_dot, note, warned
 from curvewise.drawing.rows import draw_rows
 from curvewise.drawing.style import INK, NEUTRAL, canvas, colour
 from curvewise.text import format_interval, format_pvalue
@@ -18,7 +18,7 @@ from curvewise.types.results import FloatArray, Interval
 from curvewise.variance.anova import decimals
 from curvewise.variance.calibration import Bipartitions, Calibration
 from curvewise.variance.pairs import DependentPairs
-from curvewise.variance.plot.runs import DrawnUnit, note_beside, series_colour
+from curvewise.variance.plot.runs import DrawnUnit, series_colour
 from curvewise.variance.votes import Disagreement, Ensemble
 
 POINT = "curvewise-point"
@@ -107,7 +107,7 @@ def _mean(ax: Axes, result: Disagreement, name: str | None, shade: str) -> None:
     if name:
         right_half = x > sum(limits) / 2
         aside: dict[str, Any] = {"ha": "right" if right_half else "left", "va": "top", "color": shade}
-        note_beside(ax, shorten(clean(name), 24), (x, y), (-6 if right_half else 6, -5), **aside)
+        beside(ax, shorten(clean(name), 24), (x, y), (-6 if right_half else 6, -5), **aside)
 
 
 def _square(ax: Axes, low: float, high: float) -> None:
@@ -152,7 +152,7 @@ def plot_ensemble(result: Ensemble, ax: Axes | None = None, *, caption: bool | N
         ax.plot(sizes, estimate, color=shade, marker="o", ms=5, gid=LINE, label="_error")
         ax.axhline(estimate[0], color=NEUTRAL, ls="--", lw=0.9, zorder=0.6, label="_single")
         place: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "ha": "right", "color": "#6E6E6E"}
-        note_beside(ax, "a single run", (0.99, estimate[0]), (0, 2), **place)
+        beside(ax, "a single run", (0.99, estimate[0]), (0, 2), **place)
         ax.set_ylim(*view(estimate, low, high, floor=0.0))
         log_sizes(ax, sizes.tolist())
         ax.set(xlabel="runs in the ensemble", ylabel="error (%)")
@@ -221,8 +221,8 @@ def _label_pairs(ax: Axes, result: DependentPairs, x: FloatArray, y: FloatArray)
         if not clear or not (size < x[i] if above else x[i] + size < 100):
             continue
         kept.append(i)
-        aside = {"ha": "right" if above else "left", "va": "bottom" if above else "top", "gid": LABEL}
-        note_beside(ax, text, (float(x[i]), float(y[i])), (-6, 3) if above else (6, -3), **aside)
+        aside = {"ha": "right" if above else "left", "va": "bottom" if above else "top", "gid": LABEL, "color": INK}
+        beside(ax, text, (float(x[i]), float(y[i])), (-6, 3) if above else (6, -3), **aside)
 
 
 def plot_calibration(
