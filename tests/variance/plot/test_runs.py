@@ -157,6 +157,12 @@ def test_luck_of_equal_runs_is_unknown_and_no_nan():
     assert "nan" not in text
 
 
+def test_there_is_no_room_for_errors_below_0_or_above_100():
+    few = (np.random.default_rng(0).random((2, 200)) < 0.3).astype(float)
+    left, right = draw(quietly(decompose_variance, few, kind="errors")).get_xlim()
+    assert 0 <= left < right <= 100
+
+
 def test_the_lucky_runs_are_marked_with_what_they_gain(errors):
     luck = quietly(measure_seed_luck, errors, top=0.2, kind="errors")
     ax = draw(luck)

@@ -193,7 +193,10 @@ def _spreads(ax: Axes, result: VarianceDecomposition, measure: DrawnUnit) -> Non
     left, right = ax.get_xlim()
     # Bars and histogram share the axis, centred on the mean, so that their lengths compare.
     half = max(right - mean, mean - left, (3.0 if narrow else 2.5) * widest)
-    ax.set_xlim(mean - half, mean + half)
+    low, high = mean - half, mean + half
+    if measure.bounded:  # with few runs a standard deviation may be anything: no room is left for errors that cannot be
+        low, high = max(low, min(left, 0.0)), min(high, max(right, 100.0))
+    ax.set_xlim(low, high)
 
 
 def _examples(ax: Axes, result: VarianceDecomposition, measure: DrawnUnit) -> str:
