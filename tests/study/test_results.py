@@ -345,3 +345,23 @@ def test_a_real_study_end_to_end(tmp_path):
     again = replace(study, keep=Keep(probabilities=True))
     assert again.run(workers=0, progress=False, device="cpu").done == 13
     np.testing.assert_array_equal(again.measurements().error, m.error)
+
+
+def test_data_is_read_once_for_a_run_and_its_results(tmp_path, monkeypatch):
+    from curvewise.study.spec import study as module
+
+    reads = []
+
+    def counted(*args, **options):
+        reads.append(args)
+        return read(*args, **options)
+
+    read = module.load_dataset
+    monkeypatch.setattr(module, "load_dataset", counted)
+    learner = Learner(estimator="sklearn.naive_bayes:GaussianNB")
+    study = Study(
+        {"name": "digits", "examples": 300}, {"bayes": learner}, Design(sizes=[100], seeds=2), folder=tmp_path
+    )
+    study.run(workers=0, progress=False)
+    assert study.predictions().runs == 2
+    assert len(reads) == 1

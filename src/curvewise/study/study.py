@@ -150,6 +150,7 @@ class Study(StudySpec):
             from curvewise.study.run.ray import run_ray
 
             outcome = run_ray(study, address=None if on == "ray" else on, **options)
+        study.lend_data(self)  # results are asked for next: large images are not decoded again for them
         return after_run(study.status(), outcome)
 
     def status(self) -> Status:

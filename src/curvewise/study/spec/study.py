@@ -233,9 +233,13 @@ class StudySpec:
         if self.trust:
             return self
         trusted = replace(self, trust=True)
-        if "dataset" in self.__dict__ and self._copy_of(self.data) is None:
-            trusted.__dict__["dataset"] = self.dataset
+        self.lend_data(trusted)
         return trusted
+
+    def lend_data(self, other: Self) -> None:
+        """Let a copy of this study use the data that was read; data that a function made depends on who may call it."""
+        if "dataset" in self.__dict__ and self._copy_of(self.data) is None:
+            other.__dict__["dataset"] = self.dataset
 
     # ---- Training part, test set and subsets
 
