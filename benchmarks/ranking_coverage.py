@@ -30,7 +30,6 @@ import warnings
 import numpy as np
 
 from curvewise.ranking.measure import CheckpointFeatures, RankingMeasure, as_targets
-from curvewise.ranking.rank import highest_shares, likely_scores, rank_limits, score_limits
 from curvewise.ranking.scoring import (
     MEASURES,
     Candidate,
@@ -38,7 +37,11 @@ from curvewise.ranking.scoring import (
     ScoreReplicates,
     draw_parts,
     find_measures,
+    highest_shares,
+    likely_scores,
+    rank_limits,
     reused,
+    score_limits,
     share_for,
     split_rows,
 )

@@ -204,6 +204,8 @@ def test_summary_and_table() -> None:
         (([1, 2], [0.1, 0.2], 0), "k=0"),
         (([1, 2], [0.1, 0.2], (1, 1.5)), "whole numbers"),
         (([1, 2], [0.1, 0.2], ()), "k is empty"),
+        (([1, 2], [0.1, 0.2], None), "k=None: give whole numbers"),
+        (([1, 2], [0.1, 0.2], 1.0), "k=1.0: give whole numbers"),
         (([], []), "scores has shape"),
         ((["a"], [0.1]), "must hold numbers"),
     ],

@@ -12,17 +12,8 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from curvewise.errors import InputError
-from curvewise.ranking.rank import (
-    RELIABILITY,
-    UNKNOWN,
-    Reliability,
-    as_reliability,
-    best_certainty,
-    find_reliability,
-    highest_shares,
-    likely_scores,
-)
-from curvewise.ranking.scoring import ScoreReplicates
+from curvewise.ranking.rank import RELIABILITY, UNKNOWN, Reliability, as_reliability, best_certainty, find_reliability
+from curvewise.ranking.scoring import ScoreReplicates, highest_shares, likely_scores
 
 BENCHMARK = Path(__file__).resolve().parents[2] / "benchmarks" / "ranking_certainty.py"
 

@@ -426,3 +426,9 @@ def test_k_that_tries_all_checkpoints_is_noted() -> None:
     table = CheckpointScores(["a", "b", "c"], [0.8, 0.7, 0.6], {"m": [1, 0, 2]})
     assert any("Recall@3 and Rel@3 say nothing" in text for text in judge_rankings(table).warnings)
     assert not any("say nothing" in text for text in judge_rankings(table, k=2).warnings)
+
+
+@pytest.mark.parametrize("permutations", [-1, 2.5, "many", None])
+def test_permutations_are_a_whole_number(table: CheckpointScores, permutations: Any) -> None:
+    with pytest.raises(InputError, match=r"permutations=.*: give a whole number from 1"):
+        judge_rankings(table, permutations=permutations)

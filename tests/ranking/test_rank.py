@@ -15,15 +15,7 @@ from scipy.stats import kendalltau, norm
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.ranking.measure import CheckpointFeatures, RankingMeasure, as_targets
 from curvewise.ranking.prediction import nleep
-from curvewise.ranking.rank import (
-    RELIABILITY,
-    UNKNOWN,
-    RankSettings,
-    rank_candidates,
-    rank_features,
-    rank_limits,
-    score_limits,
-)
+from curvewise.ranking.rank import RELIABILITY, UNKNOWN, RankSettings, rank_candidates, rank_features
 from curvewise.ranking.scoring import (
     MEASURES,
     Candidate,
@@ -33,7 +25,9 @@ from curvewise.ranking.scoring import (
     draw_parts,
     find_measures,
     hit_replicates,
+    rank_limits,
     reused,
+    score_limits,
     share_for,
     split_rows,
 )

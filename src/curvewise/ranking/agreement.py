@@ -15,7 +15,7 @@ from scipy.special import ndtri, stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.progress import progress_bar
-from curvewise.ranking.measure import CheckpointFeatures, Targets, as_matrix, as_targets
+from curvewise.ranking.measure import CheckpointFeatures, Targets, as_count, as_matrix, as_targets
 from curvewise.ranking.mixture import project
 from curvewise.ranking.prediction import NleepSettings, nleep_reduced
 from curvewise.ranking.scoring import split_rows
@@ -267,7 +267,7 @@ def _by_task(found: Mapping[str, Sequence[str]], tasks: Sequence[str]) -> list[s
 
 def as_counts(k: int | Sequence[int]) -> tuple[int, ...]:
     """Return the numbers of checkpoints to try as a tuple; raise unless they are whole numbers."""
-    given = (k,) if isinstance(k, int | np.integer) else tuple(k)
+    given = tuple(k) if np.iterable(k) and not isinstance(k, str) else (k,)
     for count in given:
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
             raise InputError("give whole numbers from 1 on, such as (1, 3).", argument="k", value=k)
@@ -729,11 +729,11 @@ def measure_nleep_grid(
            [1., 1.]])
     """
     check_level(level)
-    shares, counts = tuple(map(float, energies)), tuple(map(int, components))
+    shares, counts = tuple(map(float, energies)), tuple(as_count(c, "components") for c in components)
     if not shares or not all(0 < share <= 1 for share in shares):
         raise InputError("give shares above 0 and up to 1.", argument="energies", value=list(energies))
-    if not counts or min(counts) < 1:
-        raise InputError("give whole numbers of at least 1.", argument="components", value=list(components))
+    if not counts:
+        raise InputError("give whole numbers of at least 1.", argument="components", value=[])
     if not tasks:
         raise InputError("is empty: give at least one.", argument="tasks")
     found: dict[str, FloatArray] = {}

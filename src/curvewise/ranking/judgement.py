@@ -30,6 +30,7 @@ from curvewise.ranking.agreement import (
     two_way,
 )
 from curvewise.ranking.load import UNION, CheckpointScores
+from curvewise.ranking.measure import as_count
 from curvewise.ranking.rank import CheckpointRanking
 from curvewise.stats.tests import holm, sign_flip_pvalue
 from curvewise.text import format_count, format_pvalue, format_table, mark_best, pvalue_text
@@ -119,7 +120,7 @@ def judge_rankings(
             raise InputError(f"not among {list(table.measures)[:20]!r}.{hint}", argument="measures", value=name)
     if not chosen:
         raise InputError("has no scores: add some with table.with_scores({…}).", argument="table")
-    counts = as_counts(k)
+    counts, permutations = as_counts(k), as_count(permutations, "permutations")
     check_level(level)
     if AVERAGE in table.task_names:
         raise InputError(f"holds {AVERAGE!r}, which the mean over tasks is called: rename it.", argument="tasks")

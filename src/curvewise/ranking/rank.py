@@ -19,6 +19,7 @@ from curvewise.ranking.agreement import ranking_agreement
 from curvewise.ranking.load import common_labels, read_features, read_target
 from curvewise.ranking.measure import KINDS, CheckpointFeatures, RankingMeasure, Targets, as_targets
 from curvewise.ranking.scoring import (
+    DRAWS,
     LEAST,
     MEASURES,
     Candidate,
@@ -29,7 +30,11 @@ from curvewise.ranking.scoring import (
     ScoreReplicates,
     Scoring,
     find_measures,
+    highest_shares,
     hit_replicates,
+    likely_scores,
+    rank_limits,
+    score_limits,
 )
 from curvewise.stats.correlation import average_ranks, kendall
 from curvewise.text import Cell, format_count, format_number, interval_cell
@@ -42,9 +47,6 @@ BEST = "chance to be best"
 NAMED = 3
 # More resamples than of parts of the examples: means of stored hits cost next to nothing.
 HIT_RESAMPLES = 1000
-# Values of the spread τ over which its posterior is computed.
-GRID = 200
-DRAWS = 4000
 
 
 def rank_features(
@@ -783,137 +785,6 @@ def as_reliability(value: Reliability | float | str) -> Reliability:
     return Reliability(math.atanh(min(max(float(value), -bound), bound)), 0.0, 1, GIVEN)
 
 
-def likely_scores(
-    scores: FloatArray, replicates: ScoreReplicates, rng: np.random.Generator, draws: int = DRAWS
-) -> FloatArray:
-    """Draw the scores in the population, given those of the sample.
-
-    Scores of a pool are taken as drawn from a normal distribution of unknown mean (flat prior) and
-    spread τ, and observed with a sampling error of size s (τ has density ∝ 1/(s + τ)²; DuMouchel
-    1994). The highest of many is too high in part by luck, and is shrunk accordingly. Only
-    differences matter, so that the error that all scores share is removed first.
-
-    Returns
-    -------
-    ndarray, shape (draws, checkpoints)
-        Differences from the mean over checkpoints.
-    """
-    count = len(scores)
-    if count == 1:
-        return np.zeros((draws, 1))
-    covariance = _covariance(replicates)
-    # An orthonormal basis of all differences between checkpoints, in which the sampling error is then diagonal.
-    contrasts = np.linalg.qr(np.column_stack([np.ones(count), np.eye(count)[:, 1:]]))[0][:, 1:]
-    noise, vectors = np.linalg.eigh(contrasts.T @ covariance @ contrasts)
-    noise = np.clip(noise, 0.0, None)
-    rotated = vectors.T @ contrasts.T @ scores
-    # Posterior of τ on a grid, marginal over the scores; three times the observed spread is beyond all its mass.
-    top = 3 * math.sqrt(float(np.mean(rotated**2 + noise))) or 1.0
-    grid = top * (np.arange(GRID) + 0.5) / GRID
-    total = grid[:, None] ** 2 + noise
-    log = -0.5 * (np.log(total) + rotated**2 / total).sum(axis=1)
-    log -= 2 * np.log(math.sqrt(float(noise.mean())) + grid)
-    weight = np.exp(log - log.max())
-    tau2 = rng.choice(grid, draws, p=weight / weight.sum())[:, None] ** 2
-    kept = tau2 / (tau2 + noise)
-    drawn = kept * rotated + np.sqrt(kept * noise) * rng.standard_normal((draws, count - 1))
-    found: FloatArray = drawn @ (contrasts @ vectors).T
-    return found
-
-
-def _covariance(replicates: ScoreReplicates) -> FloatArray:
-    """Return the covariance of scores without their shared error, shrunk towards its diagonal as replicates are few.
-
-    The weight of the diagonal is that of the oracle-approximating shrinkage (Chen et al. 2010),
-    applied to the correlations.
-    """
-    centred = replicates.deviations - replicates.deviations.mean(axis=1, keepdims=True)
-    found = centred.T @ centred / replicates.freedom
-    size = np.sqrt(np.diag(found))
-    scale = np.outer(size, size)
-    r = np.divide(found, scale, out=np.eye(len(found)), where=scale > 0)
-    p, n = len(r), replicates.freedom
-    square = float((r**2).sum())
-    weight = ((1 - 2 / p) * square + p * p) / ((n + 1 - 2 / p) * (square - p) + 1e-300)
-    weight = min(1.0, weight)
-    shrunk: FloatArray = (1 - weight) * found + weight * np.diag(np.diag(found))
-    return shrunk
-
-
-def highest_shares(values: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Return how often each column holds the largest value of a row, ties at random; sums to 1."""
-    largest = values == values.max(axis=1, keepdims=True)
-    lot = np.where(largest, rng.random(values.shape), -1.0)
-    found: FloatArray = np.bincount(lot.argmax(axis=1), minlength=values.shape[1]) / len(values)
-    return found
-
-
-def score_limits(
-    scores: FloatArray, replicates: ScoreReplicates, level: float, bounds: tuple[float, float] = (-np.inf, np.inf)
-) -> tuple[FloatArray, FloatArray]:
-    """Return the interval of each score, Student's t times the standard error to either side, within the bounds."""
-    from scipy.special import stdtrit
-
-    half = float(stdtrit(replicates.freedom, 0.5 + level / 2)) * replicates.errors()
-    low, high = (np.clip(end, *bounds) for end in (scores - half, scores + half))
-    return np.minimum(low, scores), np.maximum(high, scores)
-
-
-def rank_limits(
-    scores: FloatArray, replicates: ScoreReplicates, level: float, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
-    """Return the interval of each rank, from the significant differences between checkpoints.
-
-    A checkpoint's rank is at least one more than the number that score significantly more, and at
-    most the number of all less those that score significantly less. All differences of one
-    checkpoint from the others are tested together, so that the probability of any wrong verdict is
-    1 − level (the largest of the studentised differences, stepping down; Mogstad, Romano, Shaikh
-    and Wilhelm 2024). Quantiles of resampled ranks would not do: noise on top of noise keeps
-    checkpoints that are practically equal in the order of the sample.
-
-    Returns
-    -------
-    low, high : ndarray
-        The best rank and the worst; 1 is the highest score.
-    """
-    count = len(scores)
-    low, high = np.ones(count), np.full(count, float(count))
-    if count == 1:
-        return low, high
-    # Multivariate t with the covariance of the replicates, as random combinations of their deviations.
-    weights = rng.standard_normal((DRAWS, len(replicates.deviations))) / np.sqrt(replicates.freedom)
-    weights /= np.sqrt(rng.chisquare(replicates.freedom, (DRAWS, 1)) / replicates.freedom)
-    noise = weights @ np.nan_to_num(replicates.deviations)
-    for j in range(count):
-        significant = _different(j, scores, replicates, noise, level)
-        low[j] += np.sum(significant & (scores > scores[j]))
-        high[j] -= np.sum(significant & (scores < scores[j]))
-    return low, high
-
-
-def _different(
-    j: int, scores: FloatArray, replicates: ScoreReplicates, noise: FloatArray, level: float
-) -> NDArray[np.bool_]:
-    """Return a mask of the checkpoints that differ significantly from checkpoint j."""
-    differences = replicates.deviations - replicates.deviations[:, [j]]
-    error = np.sqrt((differences**2).sum(axis=0) / replicates.freedom)
-    difference = np.abs(scores - scores[j])
-    significant: NDArray[np.bool_] = (error == 0) & (difference > 0)
-    open_ = (error > 0) & np.isfinite(error)
-    signs = np.where(np.argsort(np.argsort(scores)) % 2, 1, -1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = difference / error
-        drawn = (noise - noise[:, [j]]) * signs / error
-    while open_.any():
-        limit = np.quantile(drawn[:, open_].max(axis=1), level)
-        found = open_ & (t > limit)
-        if not found.any():
-            break
-        significant |= found
-        open_ &= ~found
-    return significant
-
-
 def ranks_of(scores: FloatArray) -> FloatArray:
     """Return ranks from 1 for the highest; equal ones share their mean; NaN for no score.
 
@@ -980,8 +851,9 @@ def blind(measure: RankingMeasure, scores: FloatArray, targets: Targets, scored:
     slack = 3 * np.sqrt(guess * (1 - guess) / scored) if measure.guess == "share" else 0.0
     if np.nanmax(scores) > guess + slack:
         return []
+    above = "significantly above" if slack else "above"
     return [
-        f"No checkpoint has a {measure.name} significantly above {guess:.3g}, that of a guess by class "
+        f"No checkpoint has a score by {measure.name} {above} {guess:.3g}, that of a guess by class "
         "frequencies: none predicts these labels. Check that labels and examples belong together."
     ]
 
