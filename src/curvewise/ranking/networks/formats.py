@@ -9,7 +9,7 @@ import os
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -161,13 +161,31 @@ class _GraphReader(Reader):
         super().__init__(taken)
         self.path = path
 
-    def _note_features(self, features: str | None, instead: str = "its output") -> None:
-        """Note the features that are taken where no layer was named: the input of a classifier, or something else."""
-        text = f"features: the input of its last linear layer, {features!r}"
-        if features is None:
+    def _choose(
+        self,
+        head: Head[Any] | None,
+        every: Callable[[], list[Any]],
+        named: Callable[[str], Any],
+        instead: Any,
+        what: str,
+    ) -> list[Any]:
+        """Choose the tensors to take: all, the one named, the input of the classifier, or something ``instead``."""
+        layer = self.taken.layer
+        if layer == "all":
+            return every()
+        if layer not in (None, OUTPUT):
+            return [named(str(layer))]
+        if layer is None and head is not None:
+            self.notes.append(f"features: the input of its last linear layer, {self._short(head.features)!r}")
+            return [head.features]
+        if layer is None:
             reason = f"since no linear classifier was found at its end; {arg('layer')} names another tensor"
-            text = Message(f"features: {instead}, {reason}")
-        self.notes.append(text)
+            self.notes.append(Message(f"features: {what}, {reason}"))
+        return [instead]
+
+    def _short(self, name: Any) -> str:
+        """Return the name of a tensor as notes have it."""
+        return str(name)
 
 
 class OnnxReader(_GraphReader):
@@ -193,7 +211,12 @@ class OnnxReader(_GraphReader):
         self._inputs = sorted(inputs, key=lambda i: i.name != "input_ids")  # a text's come first
         self._output, chosen = self._scores(plain.get_outputs())
         self.notes.extend(chosen)
-        self._wanted, self._head = self._choose()
+        self._head = self._graph.head(self._output)
+        outputs = {o.name: o for o in self._graph.model.graph.output}
+        flat = len(outputs[self._output].type.tensor_type.shape.dim) <= 2
+        found = None if flat or taken.layer or self._head else self._graph.largest_map()
+        what = "its output" if found is None else f"the feature map {found!r}, pooled"
+        self._wanted = self._choose(self._head, self._graph.every, self._graph.named, found or self._output, what)
         kept = [] if self._head is None else [self._output]
         self._names = [*dict.fromkeys([*self._wanted, *kept])]
         content = self._graph.with_outputs(self._names)
@@ -238,24 +261,6 @@ class OnnxReader(_GraphReader):
     def digest(self) -> str | None:
         """Return a hash of the file, and of the weights beside it."""
         return file_digest(self.path, *(self.path.parent / f for f in self._graph.beside()))
-
-    def _choose(self) -> tuple[list[str], Head[str] | None]:
-        """Choose the tensors to take, and the head where there is one."""
-        head = self._graph.head(self._output)
-        layer = self.taken.layer
-        if layer == "all":
-            return self._graph.every(), head
-        if layer not in (None, OUTPUT):
-            return [self._graph.named(str(layer))], head
-        if head is not None and layer is None:
-            self._note_features(head.features)
-            return [head.features], head
-        outputs = {o.name: o for o in self._graph.model.graph.output}
-        flat = len(outputs[self._output].type.tensor_type.shape.dim) <= 2
-        found = None if layer == OUTPUT or flat else self._graph.largest_map()
-        if layer is None:
-            self._note_features(None, "its output" if found is None else f"the feature map {found!r}, pooled")
-        return [found or self._output], head
 
     def _scores(self, outputs: Any) -> tuple[str, tuple[str, ...]]:
         flat = [o for o in outputs if len(o.shape or ()) == 2 and "float" in o.type]
@@ -524,7 +529,14 @@ class TfliteReader(_GraphReader):
         if len(outputs) > 1:
             self.notes.append(f"of its {len(outputs)} outputs, {outputs[0]['name']} was taken")
         self.parameters = self._count()
-        self._wanted, self._head = self._choose()
+        steps: dict[int, Step[int]] = {}
+        for op in self._ops:
+            given = tuple(int(i) for i in op["inputs"] if int(i) in self._computed)
+            steps.update(dict.fromkeys(map(int, op["outputs"]), Step(self._role(op), given)))
+        self._head = find_head(steps, self._output)
+        self._wanted = self._choose(
+            self._head, lambda: [i for i in steps if self._floating(i)], self._named, self._output, "its output"
+        )
         shape = [int(s) for s in self._input["shape"]]
         self.sides = (shape[1], shape[2]) if len(shape) == 4 else None
         self.preprocessing = self._own(shape)
@@ -633,24 +645,6 @@ class TfliteReader(_GraphReader):
         channels = "grey" if shape[3] == 1 else "rgb"
         return Preprocessing((shape[1], shape[2]), scale=255 * scale, mean=scale * (zero - lowest), channels=channels)
 
-    def _choose(self) -> tuple[list[int], Head[int] | None]:
-        """Choose the tensors to take, and the head where there is one."""
-        steps: dict[int, Step[int]] = {}
-        for op in self._ops:
-            given = tuple(int(i) for i in op["inputs"] if int(i) in self._computed)
-            steps.update(dict.fromkeys(map(int, op["outputs"]), Step(self._role(op), given)))
-        head, layer = find_head(steps, self._output), self.taken.layer
-        if layer == "all":
-            return [i for i in steps if self._floating(i)], head
-        if layer not in (None, OUTPUT):
-            return [self._named(str(layer), steps)], head
-        if head is not None and layer is None:
-            self._note_features(self._short(head.features))
-            return [head.features], head
-        if layer is None:
-            self._note_features(None)
-        return [self._output], head
-
     def _role(self, op: Any) -> str:
         if op["op_name"] == "CONV_2D":
             sides = self._about[int(op["inputs"][1])]["shape"][1:3]
@@ -662,8 +656,8 @@ class TfliteReader(_GraphReader):
         real = np.issubdtype(about["dtype"], np.floating) or about["quantization"][0] != 0
         return bool(real) and len(about["shape"]) > 1 and int(about["shape"][0]) == 1
 
-    def _named(self, layer: str, steps: dict[int, Step[int]]) -> int:
-        names = {str(self._about[i]["name"]): i for i in steps}
+    def _named(self, layer: str) -> int:
+        names = {str(self._about[int(i)]["name"]): int(i) for op in self._ops for i in op["outputs"]}
         short = {name.split(";")[0]: i for name, i in names.items()}  # parts were merged into it
         found = {**short, **names}.get(layer)
         if found is None:
