@@ -12,7 +12,7 @@ from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.stats import holm
 from curvewise.types import Predictions
 from curvewise.variance.decompose import decompose_variance
-from curvewise.variance.variances import measure_sweep
+from curvewise.variance.variances import compare_variances, measure_sweep
 
 
 def errors_of(std, rate, seed, runs=60, n=900):
@@ -131,3 +131,15 @@ def test_bad_input(runs):
     with pytest.raises(InputError, match="mixes losses"):
         measure_sweep({1: runs[0.5], 2: losses}, kind="errors")
     assert measure_sweep({1: Predictions(runs[0.5], "errors")}, kind="errors").values == (1,)
+
+
+def test_trainings_without_variance_of_true_error_are_not_told_apart_by_it():
+    # The runs of b err on equally many examples, so that its variance of true error is estimated far below 0: a verdict
+    # "b varies more" had p < 0.001 beside a ratio of [0, inf].
+    rng = np.random.default_rng(1)
+    a = rng.random((12, 400)) < 0.3
+    b = np.array([np.isin(np.arange(400), rng.choice(400, 120, replace=False)) for _ in range(12)])
+    c = compare_variances(a, b, kind="errors")
+    assert c.distribution_std[1].estimate == 0
+    assert (c.verdict, c.distribution_pvalue) == ("no difference shown", 1.0)
+    assert 1.0 in c.distribution_ratio

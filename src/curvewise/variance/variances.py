@@ -174,8 +174,7 @@ class VarianceComparison(Result):
         """Training that varies more in true error, or that no difference was shown."""
         if self.distribution_pvalue >= 1 - self.level:
             return "no difference shown"
-        a, b = self.distribution_std
-        return f"{self.names[0 if a.estimate > b.estimate else 1]} varies more"
+        return f"{self.names[0 if self.distribution_ratio.low >= 1 else 1]} varies more"
 
     @property
     def test_set_verdict(self) -> str:
@@ -320,12 +319,13 @@ def variance_ratio(
     excess = tails.excess(nearest)
     generator, drawn = np.random.default_rng(rng), []
     for s in (a, b):
-        # Variances of true error that the data leave open; they may be negative.
+        # Variances of true error that the data leave open; a negative one counts as 0.
         degrees, rest = variance_degrees(s.runs, excess), s.degrees[1]
         total = s.test_set * degrees / generator.chisquare(degrees, draws)
-        drawn.append(total - s.noise * rest / generator.chisquare(rest, draws))
+        drawn.append(np.maximum(0.0, total - s.noise * rest / generator.chisquare(rest, draws)))
     one, two = drawn
-    # A generalised two-sided p-value: how far the draws are on one side of 0.
+    # A generalised two-sided p-value: how far the draws are on one side of 0. Draws in which neither training varies
+    # count for both sides, as they do for the limits: the p-value is small only where the interval leaves 1 out.
     sides = [(1 + int(side.sum())) / (1 + draws) for side in (one - two <= 0, one - two >= 0)]
     low, high = _ratio_limits(one, two, level)
     estimate = math.sqrt(_divide(max(0.0, a.distribution), max(0.0, b.distribution)))
@@ -422,11 +422,10 @@ def _divide(a: float, b: float) -> float:
 
 def _ratio_limits(a: FloatArray, b: FloatArray, level: float) -> tuple[float, float]:
     """Limits of the root of a/b; 0/0 may be anything, and counts for both limits."""
-    one, two = np.maximum(a, 0.0), np.maximum(b, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = one / two
+        ratio = a / b
     # Draws with both variances 0 leave the ratio open: they count against both limits.
-    open_ended = (one == 0) & (two == 0)
+    open_ended = (a == 0) & (b == 0)
     tail = (1 - level) / 2
     low = np.quantile(np.where(open_ended, 0.0, ratio), tail, method="lower")
     high = np.quantile(np.where(open_ended, np.inf, ratio), 1 - tail, method="higher")
