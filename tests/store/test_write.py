@@ -737,3 +737,13 @@ def test_a_folder_that_another_worker_makes_at_the_same_moment_is_no_link(tmp_pa
     (tmp_path / "linked").symlink_to(tmp_path / "labels")
     with pytest.raises(StoreError, match="is a link or a file"):
         _files.own_folder(tmp_path, "linked")
+
+
+def test_texts_of_pandas_are_stored_as_texts(tmp_path):
+    pd = pytest.importorskip("pandas")
+    labels, predicted = pd.Series(["a", "b"]), pd.Categorical(["b", "b"])
+    run = read_run(write_run(tmp_path, {"learner": "mine"}, predicted, labels=labels))
+    assert run.predictions.tolist() == ["b", "b"]
+    assert run.labels().tolist() == ["a", "b"]
+    with pytest.raises(InputError, match="Python objects"):
+        write_run(tmp_path, {"learner": "other"}, pd.Series(["a", None]))

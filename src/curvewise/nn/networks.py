@@ -577,10 +577,10 @@ def exact(device: torch.device) -> torch.autocast:
     return torch.autocast(device.type, enabled=False)
 
 
-def is_told(logits: Tensor) -> Tensor:
+def has_answer(logits: Tensor) -> Tensor:
     """Tell which rows have a largest logit: no NaN, none infinite; −∞ excludes a class.
 
-    >>> is_told(torch.tensor([[0.0, -torch.inf], [0.0, torch.inf], [0.0, torch.nan]])).tolist()
+    >>> has_answer(torch.tensor([[0.0, -torch.inf], [0.0, torch.inf], [0.0, torch.nan]])).tolist()
     [True, False, False]
     """
     return logits.amax(dim=1).isfinite()

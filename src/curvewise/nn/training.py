@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+import numpy as np
+
 from curvewise.errors import InputError, arg, suggest
 
 ROW_ARCHITECTURES = (
@@ -194,6 +196,9 @@ class Training:
     first_layer: str | None = None
 
     def __post_init__(self) -> None:
+        for name in (f.name for f in fields(self)):
+            if isinstance(given := getattr(self, name), np.ndarray | np.generic):
+                object.__setattr__(self, name, given.tolist())
         # Lists become tuples, so that settings compare alike wherever they came from.
         for name in ("rate", "drops", "augmentation"):
             if isinstance(getattr(self, name), list):

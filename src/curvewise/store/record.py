@@ -236,6 +236,8 @@ def weights_bytes(weights: Mapping[str, ArrayLike], argument: str) -> tuple[byte
 
 def _plain_array(values: ArrayLike, argument: str) -> NDArray[Any]:
     array = np.asarray(values)
+    if array.dtype.hasobject and array.size and all(isinstance(value, str) for value in array.flat):
+        array = array.astype(np.str_)  # texts as pandas holds them
     if array.dtype.hasobject:
         raise InputError(
             f"{argument} holds Python objects, which would need pickle: pass numbers, or strings of one type."

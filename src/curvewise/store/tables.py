@@ -142,7 +142,7 @@ def store_table(folder: Path, metric: str | None = None) -> Table:
     By default the error; where runs predict numbers and none has an error, their loss. Failed runs have NaN.
     Searches for learning rates are left out, as are runs that are done and lack the metric; these are counted.
     """
-    runs = {Path(path).name: record for path, record in read_records(folder).items() if not is_search(record)}
+    runs = {path.name: record for path, record in _trained_runs(folder).items()}
     errors = any(r["metrics"].get("error") is not None for r in runs.values())
     metric = metric or ("loss" if not errors and any(map(_judged, runs.values())) else "error")
     failed = {k: r for k, r in runs.items() if r["status"] == "failed"}
@@ -209,7 +209,7 @@ def _judged(record: Mapping[str, Any]) -> str | None:
 
 def risk_table(folder: Path) -> Table:
     """Make a table with the coordinates, status and metrics of each run of a store; seeds are joined into one."""
-    runs = [record for record in read_records(folder).values() if not is_search(record)]
+    runs = [*_trained_runs(folder).values()]
     if not runs:
         raise InputError(f"{format_path(folder)} holds no runs.")
     if all(record["status"] == "failed" for record in runs):
@@ -235,8 +235,7 @@ def read_store(
     ``key`` names the array: predictions for the test set by default, or losses where the runs predict numbers.
     Searches for learning rates are no runs of a training.
     """
-    every = {Path(path): record for path, record in read_records(folder).items()}
-    records = {path: record for path, record in every.items() if not is_search(record)}
+    records = _trained_runs(folder)
     wanted = {**(where or {}), **({} if learner is None else {"learner": learner})}
     kept = _matching(records, wanted, folder)
     _check_one_training(kept, folder)
@@ -390,7 +389,7 @@ def read_twins(
 
     ``poke_epoch`` and ``poke_factor`` in ``where`` choose among the nudges.
     """
-    every = {Path(path): r for path, r in read_records(folder).items() if not is_search(r)}
+    every = _trained_runs(folder)
     wanted = {**(where or {}), **({} if learner is None else {"learner": learner})}
     nudge = wanted.pop("poke", None)
     chosen = {f"poke_{k}": v for k, v in nudge.items()} if isinstance(nudge, Mapping) else {}
@@ -421,7 +420,7 @@ def read_twins(
 
 def values_in_store(folder: Path, name: str, where: Mapping[str, Any] | None) -> list[Any]:
     """List the values of a coordinate among the runs of a store, in order where they can be ordered."""
-    every = {Path(path): r for path, r in read_records(folder).items() if not is_search(r)}
+    every = _trained_runs(folder)
     there = dict.fromkeys(k for r in every.values() for k in r["coordinates"])
     if name not in there:
         plain = [k for k in there if k not in HASHES and not k.endswith("_seed")]
@@ -434,8 +433,8 @@ def values_in_store(folder: Path, name: str, where: Mapping[str, Any] | None) ->
 
 def evaluations_in_store(folder: Path, where: Mapping[str, Any] | None) -> dict[str, str]:
     """Name the evaluation sets that runs of a store predicted, with the array of each."""
-    every = {Path(path): r for path, r in read_records(folder).items() if not is_search(r)}
-    arrays = dict.fromkeys(k for r in _matching(every, where or {}, folder).values() for k in r["arrays"])
+    runs = _matching(_trained_runs(folder), where or {}, folder)
+    arrays = dict.fromkeys(k for r in runs.values() for k in r["arrays"])
     kind = PREDICTIONS if PREDICTIONS in arrays else LOSSES
     return {k.partition(".")[2] or "test": k for k in arrays if k.partition(".")[0] == kind}
 
@@ -481,6 +480,11 @@ def shared_labels(records: Mapping[Path, Mapping[str, Any]], evaluation: str, fo
             f"have other labels for {brief(evaluation)}. Choose runs with where=, or run the study again."
         )
     return read_labels(folder, next(iter(digests))) if digests else None
+
+
+def _trained_runs(folder: Path) -> dict[Path, dict[str, Any]]:
+    """Read the records of a store by folder; searches for learning rates are no runs of a training."""
+    return {Path(path): record for path, record in read_records(folder).items() if not is_search(record)}
 
 
 def _matching(
@@ -538,8 +542,7 @@ def _is_chance(name: str) -> bool:
 
 def trainings_in_store(folder: Path, where: Mapping[str, Any] | None) -> tuple[list[str], dict[str, Any]]:
     """List the learners of a store, and what else tells its trainings apart, with one value that all learners have."""
-    every = {Path(path): r for path, r in read_records(folder).items() if not is_search(r)}
-    kept = [r["coordinates"] for r in _matching(every, where or {}, folder).values()]
+    kept = [r["coordinates"] for r in _matching(_trained_runs(folder), where or {}, folder).values()]
     learners = _distinct([about["learner"] for about in kept if isinstance(about.get("learner"), str)])
     apart: dict[str, Any] = {}
     for name in dict.fromkeys(key for about in kept for key in about):

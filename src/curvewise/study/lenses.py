@@ -556,8 +556,8 @@ def ranking_table(
     references: dict[str, None] = {}
     notes: list[str] = []
     for task, study in by_task.items():
-        best, scratch, said = _best_of(study, evaluation, n)
-        notes += [f"{task}: {text}" for text in said]
+        best, scratch, remarks = _best_of(study, evaluation, n)
+        notes += [f"{task}: {text}" for text in remarks]
         references |= dict.fromkeys(scratch)
         for (learner, name), accuracy in best.items():
             found = [ONE_GROUP] if groups is None else [g for g, names in groups.items() if learner in names]

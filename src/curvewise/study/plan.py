@@ -6,7 +6,6 @@ import math
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -374,12 +373,6 @@ def _bad_learners(study: StudySpec, jobs: Sequence[Job]) -> dict[str, list[str]]
                     ways = f"{', '.join(known)}, 'module:function', 'timm:NAME', 'torchvision:NAME' and 'hf:FOLDER'"
                     problem = f"is not known.{suggest(name, known)} There are {ways}."
                     raise InputError(problem, argument="architecture", value=name)
-                if name in known:
-                    with suppress(ModuleNotFoundError):  # of torch: options are known where networks can be made
-                        from curvewise.nn.architectures import ARCHITECTURES
-                        from curvewise.nn.networks import check_factory_options
-
-                        check_factory_options(name, ARCHITECTURES[name], training.options)
             elif job.learner.estimator is not None:
                 make_estimator(job.learner, study.folder)
             else:

@@ -466,11 +466,11 @@ def _kept(record: Mapping[str, Any]) -> Keep:
     kinds = {name.partition(".")[0] for name in record["arrays"]}
     weights = "end" if record["files"] else "none"
     weights = "drops" if any("drop-" in name for name in record["files"]) else weights
-    said = record["environment"].get("kept")
-    said = said if said in CHECKPOINTS else "none"
+    recorded = record["environment"].get("kept")
+    recorded = recorded if recorded in CHECKPOINTS else "none"
     numbers = LOSSES in kinds and "predictions" in kinds
     found = Keep("probabilities" in kinds, weights, "features" in kinds, numbers)
-    return join_keeps(found, Keep(checkpoints=said))
+    return join_keeps(found, Keep(checkpoints=recorded))
 
 
 def join_keeps(one: Keep, other: Keep) -> Keep:

@@ -35,8 +35,8 @@ from curvewise.store.tables import (
 )
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.plan import Plan, plan_study
-from curvewise.study.spec.design import Design
-from curvewise.study.spec.document import KEYS, read_document, study_fields, within, write_document
+from curvewise.study.spec.design import Design, within
+from curvewise.study.spec.document import KEYS, read_document, study_fields, write_document
 from curvewise.study.spec.study import Job, StudySpec
 from curvewise.study.status import Planned, Status, evaluation_digests, planned_runs, study_status
 from curvewise.text import format_count
@@ -433,14 +433,14 @@ class Study(StudySpec):
 
 def after_run(status: Status, outcome: Outcome) -> Status:
     """Add to a status what the execution before it had to say."""
-    said = list(outcome.notes)
+    notes = list(outcome.notes)
     if outcome.interrupted:
-        said.append(f"{format_count(len(outcome.interrupted), 'interrupted run')} started again.")
+        notes.append(f"{format_count(len(outcome.interrupted), 'interrupted run')} started again.")
     if outcome.redone:
-        said.append(
+        notes.append(
             f"{format_count(len(outcome.redone), 'run')} repeated after a failure, damage or a change of the study."
         )
-    return replace(status, warnings=(*status.warnings, *said))
+    return replace(status, warnings=(*status.warnings, *notes))
 
 
 def load_study(path: str | PathLike[str], *, trust: bool = False) -> Study:

@@ -10,12 +10,15 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
+import torch
 
 from curvewise.errors import InputError
 from curvewise.nn.training import Training
 from curvewise.store.record import run_id
-from curvewise.study import Dataset, Design, Learner, Study
+from curvewise.study import Dataset, Design, Evaluation, Learner, Study
 from curvewise.study.data.dataset import level_counts, level_statistics
 
 DATA = Dataset(np.arange(80.0).reshape(40, 2), np.arange(40) % 2)
@@ -206,6 +209,33 @@ def test_numbers_that_are_equal_make_one_training():
     alike = [{"epochs": 20, "rate": (0.2, 0.1)}, {"epochs": 20.0, "rate": [0.1, 0.2]}]
     texts = {json.dumps(Training(**settings).as_dict()) for settings in alike}
     assert len(texts) == 1
+
+
+def test_numbers_and_arrays_of_numpy_are_plain_ones():
+    plain = Design(sizes=[10, 20], folds=2, seeds=2, grid={"batch": [5, 10], "rate": [0.1]})
+    numpy = Design(
+        sizes=np.array([10, 20]),
+        folds=np.int64(2),
+        seeds=np.int32(2),
+        grid={"batch": np.array([5, 10]), "rate": [np.float64(0.1)]},
+    )
+    assert plain == numpy
+    options = {"epochs": np.int64(2), "batch": np.int16(7), "drops": np.array([0.5]), "schedule": "drops"}
+    assert Training(**options) == Training(epochs=2, batch=7, drops=(0.5,), schedule="drops")
+    one, other = (Study(DATA, {"net": NET}, d, seed=s) for d, s in ((plain, 1), (numpy, np.int64(1))))
+    assert ids(one) == ids(other)
+    assert Evaluation(perturbation="rotation", magnitude=np.array([-5, 5])).magnitude == (-5, 5)
+
+
+@pytest.mark.parametrize("kind", [list, pd.DataFrame, pl.DataFrame, torch.tensor])
+def test_data_may_be_lists_frames_and_tensors(kind):
+    x, y = np.arange(12.0).reshape(6, 2), np.arange(6) % 2
+    labels = {pd.DataFrame: pd.Series, pl.DataFrame: pl.Series}.get(kind, kind)
+    given = Dataset(kind(x), labels(y), test_x=kind(x), test_y=labels(y))
+    assert np.array_equal(given.x, x)
+    assert np.array_equal(given.test_y, y)
+    with pytest.raises(InputError, match=r"x has shape \(\)"):
+        Dataset(None, None)
 
 
 def test_more_classes_are_another_training():

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from curvewise.nn.data import Sample
 from curvewise.nn.lane import channels_last
-from curvewise.nn.networks import arithmetic, exact, is_told, logits_of
+from curvewise.nn.networks import arithmetic, exact, has_answer, logits_of
 from curvewise.response.networks.perturbations import mix, per_example
 from curvewise.response.networks.sites import NetworkHalves
 from curvewise.response.networks.trial import ExecutionPlan, Trial
@@ -269,7 +269,7 @@ def _paired(change: Callable[..., Tensor], x: Tensor, shares: Tensor, partner: T
 def coded(logits: Tensor, labels: Tensor) -> Tensor:
     """Compare the largest logit with the class; a code of its own where there is none."""
     right = (logits.argmax(dim=1) == labels).to(torch.uint8)
-    return torch.where(is_told(logits), right, BROKEN)
+    return torch.where(has_answer(logits), right, BROKEN)
 
 
 class ValueSource(Protocol):

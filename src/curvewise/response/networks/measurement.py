@@ -15,7 +15,16 @@ from torch import Tensor, nn
 
 from curvewise.errors import CurvewiseWarning, InputError, arg, list_names
 from curvewise.nn.data import Sample
-from curvewise.nn.networks import arithmetic, borrowed, check_logits, chosen_device, exact, is_told, logits_of, unsteady
+from curvewise.nn.networks import (
+    arithmetic,
+    borrowed,
+    check_logits,
+    chosen_device,
+    exact,
+    has_answer,
+    logits_of,
+    unsteady,
+)
 from curvewise.progress import Progress, progressing
 from curvewise.response.cmi import cmi_score
 from curvewise.response.curve import SCORES, CorpusSensitivity, ResponseCurve, ResponseCurves, ResponseSensitivity
@@ -689,7 +698,7 @@ def perturbed_accuracy(
             x = sample.normalised(x) if images else x
             logits = logits_of(model(x.to(dtype) if dtype is not None and x.is_floating_point() else x))
             check_logits(logits, len(rows), sample.classes)
-            right += (is_told(logits) & (logits.argmax(1) == sample.y[rows])).sum()
+            right += (has_answer(logits) & (logits.argmax(1) == sample.y[rows])).sum()
     return int(right) / len(sample)
 
 

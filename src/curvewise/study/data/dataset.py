@@ -75,6 +75,11 @@ class Dataset:
             raise InputError(f"targets={self.targets!r}: use one of {', '.join(TARGETS)}.")
         if (self.test_x is None) != (self.test_y is None):
             raise InputError("test_x and test_y belong together: give both or neither.")
+        for name in ("x", "y", "test_x", "test_y"):
+            if not isinstance(given := getattr(self, name), np.ndarray | None) or (
+                given is None and name in ("x", "y")
+            ):
+                object.__setattr__(self, name, np.asarray(given))  # lists, frames, tensors
         parts = [("x", self.x, "y", self.y)]
         if self.test_x is not None and self.test_y is not None:
             parts.append(("test_x", self.test_x, "test_y", self.test_y))
@@ -285,7 +290,7 @@ def binary_groupings(
 
 def _check_inputs(x_name: str, x: NDArray[Any]) -> None:
     problem = None
-    if not len(x):
+    if x.ndim and not len(x):
         problem = "is empty: there must be at least one example."
     elif x.ndim == 4 and x.dtype != np.uint8:
         problem = f"holds images of {x.dtype}: pass uint8 from 0 to 255 (multiply fractions by 255 and round)."

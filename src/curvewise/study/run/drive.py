@@ -836,13 +836,7 @@ def send_message(stream: IO[bytes], message: Any) -> None:
 
 def _serve(orders: IO[bytes], answers: IO[bytes]) -> None:
     study, options = read_message(orders)
-    networks = any(learner.kind == "network" for learner in study.learners.values())
-    if networks and options["device"].startswith("cuda"):
-        # Before any run is given to it, and fails for no fault of its own.
-        try:
-            try_device(options["device"])
-        except Exception as error:
-            raise SpoiltDeviceError(str(error).partition("\n")[0]) from error
+    check_device(study, options["device"])
     tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(orders, tasks), daemon=True).start()
     with Claims(study.runs_folder) as claims:
@@ -851,6 +845,22 @@ def _serve(orders: IO[bytes], answers: IO[bytes]) -> None:
         while (task := tasks.get()) is not None:
             maker.make(*task)
             send_message(answers, ("finished", None))
+
+
+def check_device(study: StudySpec, device: str) -> None:
+    """Raise where networks are to be trained on a GPU that cannot be used, before any run fails for that.
+
+    Raises
+    ------
+    SpoiltDeviceError
+        With the reason.
+    """
+    networks = any(learner.kind == "network" for learner in study.learners.values())
+    if networks and device.startswith("cuda"):
+        try:
+            try_device(device)
+        except Exception as error:
+            raise SpoiltDeviceError(str(error).partition("\n")[0]) from error
 
 
 def _listen(orders: IO[bytes], tasks: queue.SimpleQueue[Any]) -> None:

@@ -26,7 +26,7 @@ from curvewise.nn.devices import ONE_AT_A_TIME, spoilt_device
 from curvewise.nn.own_code import failure, find_function, importable, names_own_code
 from curvewise.nn.task import Examples, Trained
 from curvewise.study.data.dataset import HARD_NOTE, as_predicted, log_loss, number_losses, one_hot
-from curvewise.study.spec.design import Learner
+from curvewise.study.spec.design import Learner, within
 from curvewise.study.spec.study import Job, StudySpec
 
 SEEDS = ("random_state", "seed")
@@ -79,10 +79,8 @@ def fit_estimator(study: StudySpec, job: Job) -> Trained:
     (30, 3)
     """
     seed = job.seeds["init"]
-    try:
+    with within(f"learners.{job.name}"):
         model = make_estimator(job.learner, study.folder, seed)
-    except InputError as error:
-        raise InputError(f"learners.{job.name}: {error}") from error
     rows = study.rows_of(job.n, job.fold)
     work = partial(_classify, model, study.examples, rows, study.evaluation_sets)
     if study.examples.is_numbers:

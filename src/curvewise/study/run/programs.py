@@ -385,7 +385,7 @@ def run_process(
     $ ... -c 'exit(3)'
     ended with exit status 3. It printed nothing.
     """
-    said = f"$ {shlex.join(words)}"
+    command = f"$ {shlex.join(words)}"
     try:
         process = subprocess.Popen(
             words,
@@ -398,7 +398,7 @@ def run_process(
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        return f"{said}\ncannot be started in {folder}: {error}"
+        return f"{command}\ncannot be started in {folder}: {error}"
     assert process.stdout is not None
     tail = _Tail(process.stdout)
     late = False
@@ -411,9 +411,9 @@ def run_process(
         _kill_group(process)
         tail.finish()
     if late:
-        return f"{said}\ntook longer than timeout={timeout:g} seconds and was killed.{tail.text()}"
+        return f"{command}\ntook longer than timeout={timeout:g} seconds and was killed.{tail.text()}"
     if process.returncode != 0:
-        return f"{said}\n{_how_it_ended(process.returncode)}.{tail.text()}"
+        return f"{command}\n{_how_it_ended(process.returncode)}.{tail.text()}"
     return None
 
 

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from curvewise.errors import CurvewiseError, InputError, arg, importing, suggest
-from curvewise.nn.devices import try_device
 from curvewise.nn.own_code import installed_only
 from curvewise.progress import say
 from curvewise.store.claims import Claims
@@ -33,6 +32,7 @@ from curvewise.study.run.drive import (
     Drive,
     Outcome,
     RunSettings,
+    check_device,
     describe_fatal,
     end_if_asked,
     terminable,
@@ -527,17 +527,12 @@ class RunMaker:
             sys.path[:] = installed_only(sys.path, self.study.folder, Path(self.folder))
             with suppress(OSError):
                 os.chdir(self.folder)
-        device = self.options["device"]
-        networks = any(learner.kind == "network" for learner in self.study.learners.values())
-        if networks and device.startswith("cuda"):
-            # Before any run is given to it, and fails for no fault of its own.
-            try:
-                try_device(device)
-            except Exception as error:
-                return "spoilt", str(error).partition("\n")[0]
         try:
+            check_device(self.study, self.options["device"])
             claims = Claims(self.study.runs_folder, self.token)
             self.maker = Maker(self.study, claims=claims, tell=lambda _: None, **self.options)
+        except SpoiltDeviceError as error:
+            return "spoilt", str(error)
         except Exception as error:
             return "fatal", describe_fatal(error)
         return "ready", None
@@ -554,19 +549,19 @@ class RunMaker:
         """
         maker = self.maker
         assert maker is not None
-        said: queue.SimpleQueue[tuple[str, Any] | None] = queue.SimpleQueue()
-        maker.tell = lambda event: said.put(("event", event))
+        messages: queue.SimpleQueue[tuple[str, Any] | None] = queue.SimpleQueue()
+        maker.tell = lambda event: messages.put(("event", event))
 
         def work() -> None:
             try:
                 maker.make(jobs, tried)
             except SpoiltDeviceError as error:
-                said.put(("spoilt", str(error)))
+                messages.put(("spoilt", str(error)))
             except BaseException as error:
-                said.put(("fatal", describe_fatal(error)))
-            said.put(None)
+                messages.put(("fatal", describe_fatal(error)))
+            messages.put(None)
 
         # In a thread, so that its events can be passed on while it works.
         threading.Thread(target=work, daemon=True, name="making").start()
-        while (message := said.get()) is not None:
+        while (message := messages.get()) is not None:
             yield message

@@ -6,6 +6,7 @@ import math
 import re
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from itertools import product
@@ -96,6 +97,8 @@ class Design:
             object.__setattr__(self, "vary", (self.vary,))
         for name in ("sizes", "folds", "seeds", "vary"):
             object.__setattr__(self, name, _settled(getattr(self, name)))
+        if isinstance(self.grid, Mapping):
+            object.__setattr__(self, "grid", _plain_values(self.grid))
         self._check_numbers()
         self._check_variations()
         self._check_poke()
@@ -262,14 +265,32 @@ class Design:
 
 def _settled(value: Any) -> Any:
     """Lists and arrays become tuples, so that designs compare alike wherever they came from."""
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     return tuple(map(_settled, value)) if isinstance(value, list | tuple) else value
+
+
+def _plain_values(value: Any) -> Any:
+    """Replace numpy's arrays and numbers by lists and numbers; all else stays as it is."""
+    if isinstance(value, Mapping):
+        return {k: _plain_values(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(_plain_values, value))
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 
 def _is_number(value: Any) -> bool:
     number = isinstance(value, int | float | np.integer | np.floating)
     return number and not isinstance(value, bool) and math.isfinite(value)
+
+
+@contextmanager
+def within(place: str) -> Iterator[None]:
+    """Put the place of a mistake before its message."""
+    try:
+        yield
+    except InputError as error:  # in the terms of Python, which are those of TOML, and never as options
+        raise InputError(f"{place}: {error}") from error
 
 
 def check_keys(table: Mapping[str, Any], known: Sequence[str]) -> None:
@@ -329,6 +350,7 @@ class Learner:
                 "A learner needs one of architecture (a network), estimator or command; it has "
                 f"{' and '.join(kinds) or 'none'}."
             )
+        object.__setattr__(self, "members", _plain_values(self.members))
         whole = isinstance(self.members, int) and not isinstance(self.members, bool)
         if not whole or self.members < 1 or (self.members > 1 and self.training is None):
             raise InputError(f"members={self.members!r}: only networks, one or more, form ensembles.")
@@ -403,7 +425,7 @@ def settle_learner(learner: Learner, outputs: Outputs, name: str = "learner", la
     >>> settle_learner(Learner(estimator="sklearn.linear_model:Ridge"), (2,)).loss
     'l2'
     """
-    try:
+    with within(f"learners.{name}"):
         if learner.training is not None:
             return replace(learner, training=settle_training(learner.training, outputs, largest))
         if isinstance(outputs, int):
@@ -416,8 +438,6 @@ def settle_learner(learner: Learner, outputs: Outputs, name: str = "learner", la
                 f"predicts rows of numbers, and the targets are images of shape {outputs}: use a network or a command."
             )
             raise InputError(problem, argument="estimator", value=learner.estimator)
-    except InputError as error:
-        raise InputError(f"learners.{name}: {error}") from error
     return replace(learner, judged=learner.judged or "l2")
 
 
@@ -441,15 +461,13 @@ def check_learner(name: str, versions: Sequence[Learner], shape: tuple[int, ...]
     trainings = [v.training for v in versions if v.training is not None]
     idle = [training.idle() for training in trainings]
     usual = Training()
-    try:
+    with within(f"learners.{name}"):
         for training in trainings:
             parse_augmentation(training.augmentation, shape)
         for setting in dict.fromkeys(key for found in idle for key in found):
             given = [k for k, training in enumerate(trainings) if getattr(training, setting) != getattr(usual, setting)]
             if setting not in versions[0].inherited and all(setting in idle[k] for k in given):
                 raise misfit(setting, getattr(trainings[given[0]], setting), *idle[given[0]][setting])
-    except InputError as error:
-        raise InputError(f"learners.{name}: {error}") from error
 
 
 def asked_fields(command: str) -> list[str]:

@@ -7,8 +7,7 @@ import os
 import re
 import tomllib
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
 from os import PathLike
@@ -19,7 +18,7 @@ from curvewise.errors import InputError, parse_reason
 from curvewise.nn.task import Keep
 from curvewise.nn.training import Training
 from curvewise.study.data.dataset import Dataset
-from curvewise.study.spec.design import Design, Learner, check_keys
+from curvewise.study.spec.design import Design, Learner, check_keys, within
 from curvewise.study.spec.recipes import with_recipe
 from curvewise.study.spec.study import CHECKPOINTS, Evaluation, StudySpec
 
@@ -230,26 +229,17 @@ _KIND_NAMES: dict[Any, str] = {str: "text", int: "a whole number", Mapping: "a t
 _KIND_NAMES[str | Mapping] = "a name or a table"
 
 
-@contextmanager
-def within(place: str) -> Iterator[None]:
-    """Put the place of a mistake before its message."""
-    try:
-        yield
-    except InputError as error:  # in the terms of Python, which are those of TOML, and never as options
-        raise InputError(f"{place}: {error}") from None
-
-
 def learner_from_table(table: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> Learner:
     """Make a learner of its table: settings, and options of the architecture beside them.
 
     >>> learner_from_table({"architecture": "mlp", "width": 32, "epochs": 5}).training.options
     {'width': 32}
     """
-    said = table.get(INHERITED, [])
-    if not isinstance(said, list | tuple) or not all(name in SETTINGS for name in said):
-        raise InputError("give a list of settings.", argument=INHERITED, value=said)
+    listed = table.get(INHERITED, [])
+    if not isinstance(listed, list | tuple) or not all(name in SETTINGS for name in listed):
+        raise InputError("give a list of settings.", argument=INHERITED, value=listed)
     table = {k: v for k, v in table.items() if k != INHERITED}
-    inherited: tuple[str, ...] = tuple(said)
+    inherited: tuple[str, ...] = tuple(listed)
     if not any(kind in table for kind in ("estimator", "command")):
         # A length or a patience in another unit takes the place of the recipe's.
         gone = {INSTEAD[k] for k in table if INSTEAD.get(k) not in (None, *table)}

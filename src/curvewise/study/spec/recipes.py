@@ -194,7 +194,7 @@ def variance_binary(architecture: str = "resnet9", classes: int = 10, tasks: int
 
     Jordan 2023, section 3.4 and figure 6: 511 binary tasks out of the ten classes of CIFAR-10, whose
     variance between runs is held against err/2n. How many runs of each, and for how many epochs, is
-    not said: here 20 of 64 epochs. :func:`~curvewise.variance.measure_bipartitions` takes the runs,
+    not given: here 20 of 64 epochs. :func:`~curvewise.variance.measure_bipartitions` takes the runs,
     one task after another, or those of a training with all classes, whose votes it collapses.
 
     Parameters
@@ -224,7 +224,7 @@ def variance_augmentation(architecture: str = "resnet9") -> dict[str, Any]:
 
     Jordan 2023, section 4.2 and figure 7: no augmentation, or a fixed fifth of the training examples,
     give the same mean accuracy and very different variance. Here all four trainings, 100 runs of
-    each; the number of runs is not said in the paper.
+    each; the number of runs is not given in the paper.
     """
     grid = {"augmentation": [RESNET9["augmentation"], []]}
     return _resnet9(architecture, {"sizes": [0.2, 1.0], "folds": 1, "grid": grid})
@@ -236,7 +236,7 @@ def variance_imagenet(architecture: str = "resnet18", stem: str = "imagenet") ->
     Jordan 2023, section 4.4 and appendix A.2 and C: ResNet-18 for 100 epochs, batches of 1024, SGD
     with a rate that rises linearly to 0.5 over the first 2 epochs and falls linearly to 0, momentum
     0.9, weight decay 5e-5; flips and random resized crops at a resolution of 192. The rate starts at
-    0 and not at 5e-5. The share of the area that a crop keeps is not said: 0.08 to 1, as usual.
+    0 and not at 5e-5. The share of the area that a crop keeps is not given: 0.08 to 1, as usual.
 
     The paper made 1,000 runs; here 100. The resolution is that of the data: ``data = { path =
     "imagenet", size = 192 }``. Further test sets (ImageNet-V2, -R, -Sketch, ObjectNet) go into
@@ -388,7 +388,7 @@ def response(
 
     Beside the test set there is one that is perturbed at random over the whole range, a magnitude
     drawn for each image; its gap is what the paper's scores are to predict. Epochs and patience are
-    not said: at most 200 and 10 are taken. Width is not varied in this section but is in the
+    not given: at most 200 and 10 are taken. Width is not varied in this section but is in the
     competition that the paper is about: ``widths`` adds it.
 
     Parameters
@@ -541,8 +541,8 @@ def transfer_imagenet(architecture: str = "resnet50", weights: str | Mapping[str
     and random resized crops. The test set is the folder's own, 50,000 images for ImageNet.
 
     The paper holds out a fifth of each subset and does not say what for: this schedule needs no
-    validation, and here the whole subset is trained on. The rate is said of the pretrained; here it
-    is that of scratch, too. The least area of a crop is not said: 0.08, as is usual.
+    validation, and here the whole subset is trained on. The rate is given for the pretrained; here it
+    is that of scratch, too. The least area of a crop is not given: 0.08, as is usual.
 
     Parameters
     ----------
@@ -578,7 +578,7 @@ def transfer_dense(architecture: str = "unet6", weights: str | Mapping[str, str]
     with a fifth of each to validate on, and 60,000 to test on. Four subsets of 100 and of 1,000 images
     and three of 10,000, to see the spread (section 4).
 
-    How long the paper trains these networks, and what stops it, is not said: here as those for
+    How long the paper trains these networks, and what stops it, is not given: here as those for
     CIFAR-100, recipe ``transfer``. Predicted images are kept, for
     :func:`~curvewise.study.predicted_images`: 16 GB a run for 60,000 of 256 × 256 pixels, which the
     plan counts; ``keep={"predictions": False}`` or a smaller ``test`` saves them. The blind guess is
@@ -637,7 +637,7 @@ def ranking(
     scratch a decay of 0.01 times the rate, decoupled (``sgdw``): momentum does not carry it on.
 
     The longest training is printed as 400,000 steps, twenty times the one before; 40,000 is taken
-    for it. The schedule is not said: the rate falls along a cosine.
+    for it. The schedule is not given: the rate falls along a cosine.
 
     Parameters
     ----------
@@ -679,7 +679,7 @@ def ranking_checkpoints(
     300,000 steps for ImageNet and iNaturalist, 60,000, 120,000, 180,000 and 200,000 for Places365;
     the first architecture is ResNet-50, that of group IV ResNet-101. Images are augmented as for
     Inception networks: a random crop of 8 to 100% of the area, resized, and a random mirror image.
-    Rate, decay and batch of the pretraining are not said: 0.1, 1e-4 and 512 are taken.
+    Rate, decay and batch of the pretraining are not given: 0.1, 1e-4 and 512 are taken.
 
     ``curvewise.study.stage_checkpoints`` makes of the finished study what ``rank_checkpoints`` takes.
 
@@ -745,7 +745,7 @@ def with_recipe(document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, 
             merged[table] = {**{k: v for k, v in given.get(table, {}).items() if k not in gone}, **mine}
     if not own.get("learners"):
         return {**merged, "learners": learners}, learners
-    if not isinstance(own["learners"], Mapping):  # said later
+    if not isinstance(own["learners"], Mapping):  # reported later
         return merged, {}
     defaults = {name: learners.get(name, usual) for name in own["learners"]}
     # The file of the recipe is not what a control is like where the pretrained learner is given another.

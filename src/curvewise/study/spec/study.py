@@ -60,7 +60,7 @@ from curvewise.study.data.dataset import (
     target_scale,
 )
 from curvewise.study.data.load import DataCopy, data_copy, load_dataset, made_by
-from curvewise.study.spec.design import CLASSES, Design, Learner, check_learner, settle_learner
+from curvewise.study.spec.design import CLASSES, Design, Learner, check_learner, settle_learner, within
 
 RECIPE = "study/1"  # counts up when the same coordinates would train otherwise
 SEARCH = "rate-search/1"
@@ -106,6 +106,8 @@ class Evaluation:
         if not isinstance(views, list | tuple) or not all(isinstance(view, str) for view in views):
             raise InputError("give a list of words, such as ['mirror'].", argument="views", value=self.views)
         object.__setattr__(self, "views", tuple(views))
+        if isinstance(self.magnitude, np.ndarray | np.generic):
+            object.__setattr__(self, "magnitude", self.magnitude.tolist())
         if isinstance(self.magnitude, list | tuple):
             numbers = all(isinstance(m, Real) and not isinstance(m, bool) for m in self.magnitude)
             if not numbers or len(self.magnitude) != 2 or not self.magnitude[0] < self.magnitude[1]:
@@ -134,6 +136,8 @@ class StudySpec:
     def __post_init__(self) -> None:
         if not self.learners:
             raise InputError("is empty: name at least one.", argument="learners")
+        if isinstance(self.seed, np.integer):
+            object.__setattr__(self, "seed", int(self.seed))
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
             raise InputError("give a whole number from 0 on.", argument="seed", value=self.seed)
         if not isinstance(self.name, str) or not self.name.strip():
@@ -594,14 +598,12 @@ def check_inputs(jobs: Iterable[Job], data: Dataset) -> None:
             remedy = "Use 'unet', or 'module:function' for a factory of your own."
         if problem:
             raise InputError(problem, argument=f"learners.{job.name}.architecture", value=name, remedy=remedy)
-        try:
+        with within(f"learners.{job.name}"):
             if data.is_image:
                 inner = behind_first_layer(training, data.x.shape[1:])
                 check_sides(name, training.options.get("stem", "small"), inner[1:])
             if route == "torchvision":
                 check_torchvision_options(rest, training.options)
-        except InputError as error:
-            raise InputError(f"learners.{job.name}: {error}") from error
 
 
 def check_precision(jobs: Iterable[Job]) -> None:
@@ -693,7 +695,7 @@ def _only_numbers(names: tuple[str, ...]) -> NDArray[np.int64] | None:
 def _check_perturbation(name: str, evaluation: Evaluation, data: Dataset) -> None:
     if evaluation.perturbation is None or evaluation.magnitude is None:
         return
-    try:
+    with within(f"evaluate.{name}"):
         perturbation, problem = _perturbations().find_perturbation(evaluation.perturbation), ""
         if perturbation.pairs is not None:
             problem = "mixes examples in pairs, of which a set has none: use one that changes each example by itself."
@@ -708,18 +710,14 @@ def _check_perturbation(name: str, evaluation: Evaluation, data: Dataset) -> Non
             problem = "puts padding in the place of tokens: say which token is the padding of the data."
         if problem:
             raise InputError(problem, argument="perturbation", value=perturbation.name)
-    except InputError as error:
-        raise InputError(f"evaluate.{name}: {error}") from error
 
 
 def _check_views(name: str, evaluation: Evaluation, study: StudySpec) -> None:
     """Refuse views of what is no image, or whose targets would have to move, and learners that do not have them."""
     if not evaluation.views:
         return
-    try:
+    with within(f"evaluate.{name}"):
         parse_views(evaluation.views, tuple(study.dataset.x.shape[1:]))
-    except InputError as error:
-        raise InputError(f"evaluate.{name}: {error}") from error
     others = [key for key, learner in study.learners.items() if learner.kind != "network"]
     problem = ""
     if others:
