@@ -464,10 +464,13 @@ def test_more_names_than_fit_leave_out_those_that_stand_back():
     assert untouched(named)
 
 
-def test_ten_methods_all_have_colours():
+def test_methods_have_colours_of_their_own():
     found = measured(CROWD)
-    shades = {to_hex(line.get_color()) for line in of(found.plot().lines, "curvewise-risk")}
-    assert shades == {"#000000", *(shade.lower() for shade in PALETTE)}
+    shades = [to_hex(line.get_color()) for line in of(found.plot().lines, "curvewise-risk")]
+    assert sorted(shades) == sorted(["#000000", *(shade.lower() for shade in PALETTE)])
+    more = [to_hex(line.get_color()) for line in of(measured(CROWD + 1).plot().lines, "curvewise-risk")]
+    coloured = [shade for shade in more if shade != GREY.lower()]
+    assert len(coloured) == len(set(coloured)) == NAMED_IN_CROWD + 1
     some = found.plot(methods=["m4"])
     assert {to_hex(line.get_color()) for line in of(some.lines, "curvewise-risk")} == {"#000000", PALETTE[4].lower()}
 

@@ -80,6 +80,14 @@ def test_bars_are_the_paper_s_accuracies_less_their_mean(first_group):
     assert set(below) == {"WAE-UKL", "WAE-GAN"}
 
 
+@pytest.mark.parametrize("count", [8, 9])
+def test_kinds_that_have_no_colour_of_their_own_have_none(count):
+    names = [f"c{i}" for i in range(count)]
+    ax = plot_fine_tuning(CheckpointScores(names, np.linspace(0.5, 0.9, count)), kinds={n: f"kind {n}" for n in names})
+    shades = [to_hex(bar.get_facecolor()) for bar in of(ax.patches, "curvewise-bar")]
+    assert len(set(shades)) == (8 if count == 8 else 1)
+
+
 def test_the_best_on_average_is_on_top_and_colours_tell_kinds(first_group):
     kinds = {
         name: "generative" if "AE" in name or "GAN" in name else "other"

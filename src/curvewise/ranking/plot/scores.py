@@ -17,7 +17,7 @@ from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
 from curvewise.drawing.marks import choose, choose_some, finish, key_dot, note, plain, zero_line
 from curvewise.drawing.panels import legend_above, new_panels, signed, write_below
 from curvewise.drawing.rows import rows_of
-from curvewise.drawing.style import NEUTRAL, OWN, colour, new_axes, style
+from curvewise.drawing.style import NEUTRAL, OWN, PALETTE, colour, new_axes, style
 from curvewise.errors import InputError
 from curvewise.ranking.load import ONE_TASK, CheckpointScores
 from curvewise.stats.correlation import kendall, pearson
@@ -32,8 +32,6 @@ MOST_COLUMNS = 5
 # Most panels of bars beside each other.
 MOST_TASKS = 6
 MARKERS = "osD^vPX<>p"
-# Most kinds with a colour of their own.
-MOST_KINDS = 10
 # Colour of checkpoints that are shown and never ranked.
 REFERENCE = "black"
 BAR, FAILED, NAME = "curvewise-bar", "curvewise-failed", "curvewise-name"
@@ -98,7 +96,7 @@ def plot_checkpoint_scores(
             "with measures= and task=, or leave ax out.",
             argument="ax",
         )
-    told = find_kinds(table, kinds)
+    told = find_kinds(table, kinds, len(MARKERS))
     # A checkpoint that several groups share is drawn once.
     keys = list(zip(table.tasks.tolist(), table.checkpoints.tolist(), strict=True))
     once = np.isin(np.arange(len(table)), list({key: i for i, key in reversed(list(enumerate(keys)))}.values()))
@@ -268,7 +266,7 @@ def plot_fine_tuning(
     """
     choose("order", order, ("accuracy", "table"))
     table = choose_rows(table, task, group)
-    told = find_kinds(table, kinds)
+    told = find_kinds(table, kinds, len(PALETTE))
     cells = [(g, t) for g in table.group_names for t in table.task_names]
     if ax is not None and len(cells) > 1:
         raise InputError(
@@ -399,6 +397,12 @@ class Kinds:
 
     names: tuple[str, ...]
     rows: tuple[str, ...]
+    most: int
+
+    @property
+    def alike(self) -> bool:
+        """True where there are too many kinds to tell apart."""
+        return len(self.names) > self.most
 
     def index(self, row: int) -> int:
         """Return the number of a row's kind."""
@@ -409,16 +413,15 @@ class Kinds:
         return self._shade(self.index(row))
 
     def _shade(self, index: int) -> str:
-        return NEUTRAL if len(self.names) > MOST_KINDS else colour(index)
+        return NEUTRAL if self.alike else colour(index)
 
     def marker(self, row: int) -> str:
         """Return the shape of a row's dot."""
-        many = len(self.names) > MOST_KINDS
-        return MARKERS[0] if many else MARKERS[self.index(row) % len(MARKERS)]
+        return MARKERS[0] if self.alike else MARKERS[self.index(row) % len(MARKERS)]
 
     def key(self, marked: bool = True) -> list[tuple[Any, str]]:
         """Return a legend, in dots of several shapes or in squares; none where all are of one kind."""
-        if not 1 < len(self.names) <= MOST_KINDS:
+        if self.alike or len(self.names) == 1:
             return []
         texts = safe_names(self.names, 24)
         shapes = [MARKERS[i % len(MARKERS)] if marked else "s" for i in range(len(texts))]
@@ -426,7 +429,7 @@ class Kinds:
         return [(key_dot(*look, 6.0), text.replace(r"\$", "$")) for look, text in zip(looks, texts, strict=True)]
 
 
-def find_kinds(table: CheckpointScores, kinds: Mapping[str, str] | None) -> Kinds:
+def find_kinds(table: CheckpointScores, kinds: Mapping[str, str] | None, most: int) -> Kinds:
     """Return kinds by checkpoint, where they are given; else the groups."""
     ranked = table.ranked
     if kinds is None:
@@ -439,7 +442,7 @@ def find_kinds(table: CheckpointScores, kinds: Mapping[str, str] | None) -> Kind
             )
         rows = [str(kinds.get(name, "")) for name in names]
     known = dict.fromkeys(kind for kind, r in zip(rows, ranked, strict=True) if r)
-    return Kinds(tuple(known), tuple(rows))
+    return Kinds(tuple(known), tuple(rows), most)
 
 
 def choose_rows(table: CheckpointScores, tasks: str | Sequence[str] | None, group: str | None) -> CheckpointScores:

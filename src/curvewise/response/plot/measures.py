@@ -288,11 +288,11 @@ def plot_measures(
             axes = [ax or new_axes(5.6, 4.6)]
         for panel, (name, where) in zip(axes, panels, strict=True):
             judged = None if judgement is None else judgement.row(name, where)
-            known = _known(tasks[where], name)
+            measured = _known(tasks[where], name)
             said = "no model has a number"
             panel.set_xlabel(safe_text(name, 28))
-            if known.any():
-                here = tasks[where].select(known)
+            if measured.any():
+                here = tasks[where].select(measured)
                 _scatter(panel, here, name, told)
                 said = _scores(here, name, judged, lines)
             title = "" if corpus.tasks is None else f"{safe_text(where, 36)}\n"

@@ -18,7 +18,17 @@ from curvewise.drawing.axes import is_narrow, width_of
 from curvewise.drawing.labels import clean, safe_names, shorten
 from curvewise.drawing.marks import INTERVAL, beside, choose, choose_some
 from curvewise.drawing.panels import new_panels, spread_out, write_below
-from curvewise.drawing.style import NEUTRAL, OWN, colour, make_legend, new_axes, place_of, word_shade, write_caption
+from curvewise.drawing.style import (
+    NEUTRAL,
+    OWN,
+    PALETTE,
+    colour,
+    make_legend,
+    new_axes,
+    place_of,
+    word_shade,
+    write_caption,
+)
 from curvewise.errors import InputError
 from curvewise.text import format_number
 from curvewise.transfer.result import RiskCurve, TransferResult
@@ -27,7 +37,7 @@ from curvewise.types.results import FloatArray
 SCRATCH = "black"  # colour of training from scratch
 GREY = "#B4B4B4"  # methods that stand back
 QUIET = "#7A7A7A"  # names of what stands back: legible where the line is pale
-CROWD = 10  # with more methods than this, only the best are coloured
+CROWD = len(PALETTE)  # with more methods than this, only the best are coloured: no two have one colour
 NAMED_IN_CROWD = 5
 LONGEST = 24  # characters of a name that are shown
 MOST_IN_LEGEND = 10  # names in a legend among the data

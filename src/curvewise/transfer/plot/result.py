@@ -107,7 +107,7 @@ def plot_transfer(
     methods : str or sequence of str, optional
         Only these; scratch is always there.
     highlight : str or sequence of str, optional
-        Methods in colour; the others are grey. By default all are in colour, of more than ten the
+        Methods in colour; the others are grey. By default all are in colour, of more than eight the
         five of highest CCI.
     legend : bool
         Name the methods.

@@ -15,7 +15,7 @@ from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
 from curvewise.drawing.marks import beside, choose_some, draw_estimates, ends_of, finish, warned
 from curvewise.drawing.panels import signed
 from curvewise.drawing.rows import rows_of
-from curvewise.drawing.style import NEUTRAL, canvas, colour, style
+from curvewise.drawing.style import NEUTRAL, canvas, colour, dashes, style
 from curvewise.errors import InputError
 from curvewise.text import format_interval, format_number, format_size
 from curvewise.transfer.blind import BlindGuess
@@ -383,7 +383,7 @@ def plot_win_rates(
         at: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "ha": "left", "va": "bottom", "gid": HALF}
         beside(ax, "as often as scratch", (0.015, HALF_WON), (0, 3), **at)
         for i, one in enumerate(rows):
-            _win_curve(ax, one, drawn[i], colour(i), bands=len(rows) <= 3, dots=len(rows) == 1)
+            _win_curve(ax, one, drawn[i], i, bands=len(rows) <= 3, dots=len(rows) == 1)
         sizes = np.unique(np.concatenate([one.n for one in rows]))
         size_axis(ax, sizes, size_limits([sizes])[0])
         # Limits with all rates and their intervals, and one half.
@@ -403,9 +403,10 @@ def plot_win_rates(
         return finish_panels([ax], own, [""], (X_LABEL, WON), [said, *alone], caption, named)
 
 
-def _win_curve(ax: Axes, result: WinRates, drawn: Sequence[FloatArray], shade: str, bands: bool, dots: bool) -> None:
+def _win_curve(ax: Axes, result: WinRates, drawn: Sequence[FloatArray], place: int, bands: bool, dots: bool) -> None:
     """Draw rates with intervals, all in percent; hollow where ½ is not excluded."""
     rate, low, high = drawn
+    shade = colour(place)
     if bands and np.isfinite(low + high).all() and len(rate) > 1:
         ax.fill_between(result.n, low, high, color=shade, alpha=0.18, linewidth=0.0, zorder=1.2, gid=BAND)
     else:
@@ -415,7 +416,7 @@ def _win_curve(ax: Axes, result: WinRates, drawn: Sequence[FloatArray], shade: s
             small: dict[str, Any] = {"ls": "none", "marker": "o", "ms": 2.8, "mew": 0.0, "color": NEUTRAL}
             ax.plot(np.full(one.runs, n), 100 * one.by_run, gid=RUN, label="_run", **small)
     look: dict[str, Any] = {"color": shade, "zorder": 2.2, "label": "_rate"}
-    ax.plot(result.n, rate, lw=1.8, gid=RATE, **look)
+    ax.plot(result.n, rate, lw=1.8, gid=RATE, ls=dashes(place), **look)
     sure = (low > HALF_WON) | (high < HALF_WON)
     look |= {"ls": "none", "marker": "o", "ms": 6.0, "mec": shade}
     for part, face in ((sure, shade), (~sure, "white")):
