@@ -732,7 +732,7 @@ def find_control(
 ) -> FoundControl:
     """Find a control for each task; ``turned`` makes a risk of a number as the table has it."""
     tasks = list(dict.fromkeys(rows.tasks.tolist()))
-    wanted = _by_task(given, tasks, called, source)
+    wanted = by_task(given, tasks, called.argument, source)
     for value in wanted.values():
         if isinstance(value, str) and _named(rows, called, value, source) == scratch:
             raise scratch_as_control(called.argument, value)
@@ -773,7 +773,8 @@ def scratch_as_control(role: str, name: str) -> InputError:
     )
 
 
-def _by_task(given: Given, tasks: Sequence[str], called: ControlNames, source: str) -> dict[str, Any]:
+def by_task(given: Given, tasks: Sequence[str], argument: str, source: str) -> dict[str, Any]:
+    """Return what is given for each task, which may be one for all, or raise for a task that there is not."""
     if not isinstance(given, Mapping):
         return {} if given is None else dict.fromkeys(tasks, given)
     # As names of a column are: 1, 1.0 and "1" are one task.
@@ -781,7 +782,7 @@ def _by_task(given: Given, tasks: Sequence[str], called: ControlNames, source: s
     for task in named:
         if task not in tasks:
             raise InputError(
-                f"{arg(called.argument)} names the task {brief(task)}, which {source} does not have."
+                f"{arg(argument)} names the task {brief(task)}, which {source} does not have."
                 f"{suggest(task, tasks)} It has {list_names(tasks)}."
             )
     return named

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from curvewise.errors import CurvewiseWarning, InputError, Message, arg, either, prefix
 from curvewise.text import as_count, format_number
 from curvewise.transfer.gains import data_equivalence, gain_end
-from curvewise.transfer.load import load_risks, scratch_as_control
+from curvewise.transfer.load import by_task, load_risks, scratch_as_control
 from curvewise.transfer.result import AVERAGE, CciSettings, Improvement, RiskCurve, TransferResult, check_name
 from curvewise.transfer.risks import (
     Control,
@@ -226,13 +226,7 @@ def _read_source(source: Any, scratch: str | None, blind: ControlLike, maximal: 
     used: set[str] = set()
     for role, given in (("blind", blind), ("maximal", maximal)):
         held[role] = dict(getattr(own, role))
-        if isinstance(given, Mapping):
-            named = {str(task): value for task, value in given.items()}
-            if strangers := [task for task in named if task not in tasks]:
-                raise InputError(f"is given for {strangers[0]!r}, which is none of {list(tasks)!r}.", argument=role)
-        else:
-            named = {} if given is None else dict.fromkeys(tasks, given)
-        for task, value in named.items():
+        for task, value in by_task(given, tasks, role, "the source").items():
             if isinstance(value, str):
                 held[role][task] = _named_control(value, role, task, columns, start)
                 used.add(value)
