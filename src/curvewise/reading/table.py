@@ -408,12 +408,12 @@ def texts(cells: Column) -> list[str]:
         if not isinstance(cell, str) and is_missing(cell):
             return ""
         # pandas turns whole numbers beside an empty cell into floats: the fold 3.0 is the fold 3.
-        whole = isinstance(cell, float | np.floating) and float(cell).is_integer() and abs(cell) < 2**53
+        whole = isinstance(cell, float | np.floating) and float(cell).is_integer() and abs(float(cell)) < 2**53
         return str(int(cell)) if whole else str(cell)
 
     # Half-width floats stay what they are: the rate 0.1 of a frame must not become 0.10000000149011612.
     short = isinstance(cells, np.ndarray) and cells.dtype.kind == "f" and cells.dtype.itemsize < 8
-    plain = cells.tolist() if isinstance(cells, np.ndarray) and not short else cells
+    plain: list[Any] = cells.tolist() if isinstance(cells, np.ndarray) and not short else list(cells)
     return plain if set(map(type, plain)) == {str} else [text(cell) for cell in plain]
 
 
