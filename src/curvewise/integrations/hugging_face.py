@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from curvewise.errors import MissingDependencyError
-from curvewise.store.write import write_run
+from curvewise.integrations.runs import check_classifier, store_classifier
 
 try:
     from transformers import Trainer, TrainerCallback
@@ -58,10 +58,6 @@ class StoreTrainerRun(TrainerCallback):
         coordinates = {**known, "seed": args.seed, **self.coordinates}
         # Some models give hidden states after the logits.
         logits = out.predictions[0] if isinstance(out.predictions, tuple) else out.predictions
-        if not np.isfinite(logits).all():  # the highest of NaN would be stored as class 0
-            write_run(self.store, coordinates, error="diverged: the network predicts NaN or infinity")
-            return
-        predictions = logits.argmax(axis=1)
-        error = float(np.mean(predictions != out.label_ids))
-        metrics = {"error": error, "loss": out.metrics["test_loss"], "epochs": state.epoch}
-        write_run(self.store, coordinates, predictions, metrics, labels=out.label_ids)
+        check_classifier(np.shape(logits), np.shape(out.label_ids))
+        metrics = {"loss": out.metrics["test_loss"], "epochs": state.epoch}
+        store_classifier(self.store, coordinates, logits, out.label_ids, metrics)

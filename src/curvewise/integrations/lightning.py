@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from curvewise.errors import MissingDependencyError
+from curvewise.integrations.runs import check_classifier, store_classifier
 from curvewise.store.write import write_run
 
 try:
@@ -63,14 +64,9 @@ class StoreLightningRun(L.Callback):
         pl_module.eval()
         batches = [(pl_module(x.to(pl_module.device)).float().cpu(), y.cpu()) for x, y in self.test]
         logits, labels = (torch.cat(parts) for parts in zip(*batches, strict=True))
-        if not bool(torch.isfinite(logits).all()):  # the highest of NaN would be stored as class 0
-            write_run(self.store, self.coordinates, error="diverged: the network predicts NaN or infinity")
-            return
-        predictions = logits.argmax(dim=1)
-        error = (predictions != labels).float().mean().item()
-        loss = torch.nn.functional.cross_entropy(logits, labels).item()
-        metrics = {"error": error, "loss": loss, "epochs": trainer.current_epoch}
-        write_run(self.store, self.coordinates, predictions.numpy(), metrics, labels=labels.numpy())
+        check_classifier(logits.shape, labels.shape)
+        metrics = {"loss": torch.nn.functional.cross_entropy(logits, labels).item(), "epochs": trainer.current_epoch}
+        store_classifier(self.store, self.coordinates, logits.numpy(), labels.numpy(), metrics)
 
     def on_exception(self, trainer: L.Trainer, pl_module: L.LightningModule, exception: BaseException) -> None:
         """Store that the run failed, and why."""

@@ -1,4 +1,4 @@
-"""Runs of an experiment tracker as measurements and predictions: what the readers of all trackers share."""
+"""Runs of other libraries: what the callbacks that store them share, and the readers of all experiment trackers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError, MissingDependencyError, arg, brief, list_names, suggest
 from curvewise.learning.load import ROLES, measurements_of
@@ -30,6 +30,7 @@ from curvewise.reading.roles import (
 from curvewise.reading.table import Table, is_missing, numbers, read_table, table_from_records, texts
 from curvewise.reading.trackers import metric_names, plain_names
 from curvewise.store.tables import failure_notes
+from curvewise.store.write import write_run
 from curvewise.text import format_count
 from curvewise.types.measurements import Measurements
 from curvewise.types.predictions import Predictions
@@ -39,6 +40,33 @@ _GOING_ON = frozenset(["running", "scheduled", "waiting", "pending", "queued", "
 _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".parquet", ".gz")
 _NAMES = ("run_name", "run_id", "trial")  # what a run is called in messages, the first that there is
 _SETTINGS = {"mlflow": "params.", "wandb": "config.", "optuna": "params_"}
+
+
+def check_classifier(outputs: tuple[int, ...], labels: tuple[int, ...]) -> None:
+    """Refuse outputs that are not one row of at least two logits for each label, by their shapes."""
+    if len(outputs) != 2 or outputs[1] < 2 or labels != outputs[:1]:
+        raise InputError(
+            f"returns outputs of shape {tuple(outputs)} for labels of shape {tuple(labels)}: only runs of classifiers "
+            "are stored, with logits, (examples, classes), and one class each. For a binary network return "
+            "torch.stack([-z, z], dim=-1) of its logit z.",
+            argument="model",
+        )
+
+
+def store_classifier(
+    store: str | PathLike[str],
+    coordinates: Mapping[str, Any],
+    logits: NDArray[Any],
+    labels: NDArray[Any],
+    metrics: Mapping[str, Any],
+) -> None:
+    """Store the classes that a trained network predicts with its error, or that it diverged."""
+    if not np.isfinite(logits).all():  # the highest of NaN would be stored as class 0
+        write_run(store, coordinates, error="diverged: the network predicts NaN or infinity")
+        return
+    predictions = logits.argmax(axis=1)
+    error = float(np.mean(predictions != labels))
+    write_run(store, coordinates, predictions, {"error": error, **metrics}, labels=labels)
 
 
 def import_tracker(package: str, install: str) -> Any:
