@@ -394,7 +394,6 @@ def test_a_base_is_kept_and_leaves_only_the_decay_uncertain():
     rng = np.random.default_rng(3)
     n, u = 10 ** rng.uniform(8, 9.7, 60), 10 ** rng.uniform(8, 10, 60)
     d = u * np.exp(rng.uniform(0, np.log(60), 60))
-    base = {"E": 1.8, "A": 480.0, "B": 2000.0, "alpha": 0.35, "beta": 0.37}
     least = np.minimum((u**0.37 * 0.35 * 480 / (0.37 * 2000)) ** (1 / 0.35), n)
 
     def expected(r_d, r_n):
@@ -403,8 +402,8 @@ def test_a_base_is_kept_and_leaves_only_the_decay_uncertain():
 
     loss = expected(15, 5) + 0.003 * rng.standard_normal(60)
     runs = {"params": n, "tokens": d, "unique_tokens": u, "loss": np.exp(loss)}
-    law = fit_scaling_law(runs, form="repeated", loss="squares", base=base)
-    for name, value in base.items():
+    law = fit_scaling_law(runs, form="repeated", loss="squares", base=TRUTH)
+    for name, value in TRUTH.items():
         assert tuple(law.interval(name)) == pytest.approx((value,) * 3)
     # Only R_D and R_N are free: the profile of R_D has R_N at its best.
     low, high = (law.interval("R_D").low, law.interval("R_D").high)
@@ -418,13 +417,20 @@ def test_a_base_is_kept_and_leaves_only_the_decay_uncertain():
         noise = rise(end) / best - 1
         assert 58 * noise == pytest.approx(stats.t.ppf(0.975, 58) ** 2, rel=0.35)
     assert low < 15 < high
+    # Runs that hardly repeat set no limit to R_D: repeated tokens are then worth new ones at best.
+    once = {"params": n, "tokens": 1.2 * u, "unique_tokens": u, "loss": 1.8 + 480 / n**0.35 + 2000 / (1.2 * u) ** 0.37}
+    once["loss"] = once["loss"] * np.exp(0.003 * rng.standard_normal(60))
+    open_ended = fit_scaling_law(once, form="repeated", loss="squares", base=TRUTH)
+    assert open_ended.interval("R_D").high == np.inf
+    new = 1.8 + 480 / 1e9**0.35 + 2000 / 2e10**0.37
+    assert open_ended.prediction(1e9, 2e10, 5e9)["low"][0] >= new * (1 - 1e-4)
     # Backtests and windows keep the base, too.
     inside = n * d <= (n * d).max() / 8
-    part = fit_scaling_law({k: v[inside] for k, v in runs.items()}, form="repeated", loss="squares", base=base)
+    part = fit_scaling_law({k: v[inside] for k, v in runs.items()}, form="repeated", loss="squares", base=TRUTH)
     np.testing.assert_allclose(law.backtest(8).predicted, part.loss_at(n[~inside], d[~inside], u[~inside]), rtol=1e-9)
     np.testing.assert_allclose(law.sensitivity(1e22).exponent, 0.37 / 0.72)
     with pytest.raises(InputError, match="A, B, alpha and beta lie above 0"):
-        fit_scaling_law(runs, form="repeated", base=base | {"A": -1.0})
+        fit_scaling_law(runs, form="repeated", base=TRUTH | {"A": -1.0})
 
 
 @quiet
@@ -432,7 +438,7 @@ def test_numbers_that_make_no_sense_are_refused_by_name(made):
     law = fit_scaling_law(made(noise=0.003))
     repeats = made(noise=0.003)
     repeated = fit_scaling_law(repeats | {"unique_tokens": np.minimum(repeats["tokens"], 8e9)}, form="repeated")
-    assert repeated.predict(1e9, 3e10, unique_tokens=1e9).loss[0] > repeated.predict(1e9, 3e10).loss[0]
+    assert repeated.loss_at(1e9, 3e10, 1e9)[0] > repeated.loss_at(1e9, 3e10)[0]
     for ask, name in (
         (lambda: law.predict(1e9, 3e10, unique_tokens=1e9), "unique_tokens"),
         (lambda: law.loss_at(1e9, 3e10, 1e9), "unique_tokens"),

@@ -703,6 +703,11 @@ class Uncertainty:
                 return np.asarray(np.log(form.own_loss(theta, own)))
 
             found[:, first : first + block] = self.profile.limits(QuantityFamily(len(part.params), value), level)
+        if self.forecast.base is not None:
+            # Only the worth of repetition is open: it lies between that of new data and nearly none.
+            lead = self.forecast.leading
+            ends = (np.where(lead.data.free, bound, lead.theta)[None] for bound in reversed(lead.data.bounds))
+            found = np.clip(found, *(np.log(form.loss(theta, at)[0]) for theta in ends))
         return found
 
     def optima(
