@@ -177,3 +177,13 @@ def test_runs_without_the_task_are_counted():
     assert found.count == 10
     with pytest.raises(InputError, match="chance"):
         cw.predict_downstream(runs, "quiz", TARGET, chance="low")
+
+
+@pytest.mark.parametrize("chance", [None, 0.0])
+def test_accuracies_that_fall_with_the_loss_are_refused(chance):
+    runs = make_runs()
+    runs.metrics["quiz_acc"][:] = 1 - runs.metrics["quiz_acc"]
+    with pytest.raises(InputError, match=r"does not rise as the loss falls \(rank correlation -1.00"):
+        cw.predict_downstream(runs, "quiz", TARGET, chance=chance)
+    with pytest.raises(InputError, match="task"):
+        cw.predict_downstream(runs, None, TARGET)

@@ -155,36 +155,36 @@ class CurveComparison(Result):
         found = f"the {word} of {a} minus that of {b} is {format_interval(d, self.unit.name)}"
         found += f" ({format_pvalue(self.pvalue, SMALLEST_PVALUE)})"
         if self.verdict == "undecided":
-            said = [f"{a} and {b} are not significantly different {where}: {found}."]
+            lines = [f"{a} and {b} are not significantly different {where}: {found}."]
             if self.unit.name != "score" and d.width > 2 * max(float(k.mean.max()) for k in self._curves):
-                said.append(f"There are {TOO_FEW} more: the interval is wider than the {word} itself.")
+                lines.append(f"There are {TOO_FEW} more: the interval is wider than the {word} itself.")
         else:
             better, worse = (a, b) if self.verdict == "a better" else (b, a)
-            said = [f"{better} is significantly better than {worse} {where}: {found}."]
+            lines = [f"{better} is significantly better than {worse} {where}: {found}."]
         worse, better, k = self.worse_first
         if np.isfinite(k.estimate):
             known = _times(k) if _is_bounded(k) else ""
-            said += [f"{worse} would need {known} the data to match {better} there."] if known else []
+            lines += [f"{worse} would need {known} the data to match {better} there."] if known else []
         elif np.isinf(k.estimate) and self.verdict != "undecided":
             text = (
                 f"The fitted curve of {worse} does not get to the {word} of {better} with {SEARCH:,.0f} times the data"
             )
             known = f"; it takes more than {_factor(k.low)} times with {self.level:.0%} confidence."
-            said.append(text + (known if 0 < k.low < np.inf else "."))
+            lines.append(text + (known if 0 < k.low < np.inf else "."))
         if np.isfinite(c.estimate):
-            said.append(f"The curves cross near n = {format_interval(c)}.")
+            lines.append(f"The curves cross near n = {format_interval(c)}.")
         elif self._meets <= self._seen_up_to:
             text = f"The fitted curves cross near n = {format_size(self._meets)}, but the data do not show it: "
             followed = all(k.is_supported_at(self._meets) for k in self._curves)
             why = "each learner would have to be significantly better on its side."
-            said.append(text + (why if followed else "so far out they do not follow the fitted laws."))
+            lines.append(text + (why if followed else "so far out they do not follow the fitted laws."))
         measured = self.at <= min(k.largest_n for k in self._curves)
         if d.kind == "prediction" and measured and self.verdict == "undecided":
-            said.append(
+            lines.append(
                 "These intervals suppose no law of the curves. Those of form power suppose a power law and are usually"
                 " narrower: a difference that only they show rests on that law."
             )
-        return " ".join(said)
+        return " ".join(lines)
 
 
 def _is_bounded(factor: Interval) -> bool:
@@ -260,7 +260,7 @@ def compare_learning_curves(a: Curve, b: Curve, *, at: float | None = None, leve
     }
     # How far out each curve is used: the worse one up to where it matches the other.
     reach = {b: quantities["data_equivalence"].estimate, a: quantities["data_equivalence_of_a"].estimate}
-    asked = {c: size * max(1.0, k) if np.isfinite(k) else size for c, k in reach.items()}
+    sizes_used = {c: size * max(1.0, k) if np.isfinite(k) else size for c, k in reach.items()}
     return CurveComparison(
         a=a.learner,
         b=b.learner,
@@ -270,7 +270,7 @@ def compare_learning_curves(a: Curve, b: Curve, *, at: float | None = None, leve
         verdict=verdict,
         level=level,
         unit=a.unit,
-        warnings=_warnings_at([a, b], size, "comparison", [asked[a], asked[b]]),
+        warnings=_warnings_at([a, b], size, "comparison", [sizes_used[a], sizes_used[b]]),
         _curves=(a, b),
         _meets=meets,
     )
@@ -345,7 +345,7 @@ class LearnerComparison(Result):
         return f"{format_count(len(self.pairs), 'pair')} at n = {format_number(self.at)} ({what})"
 
     def sentences(self) -> str:
-        """Say how many differences are significant, and which learners remain candidates for the best."""
+        """State how many differences are significant, and which learners remain candidates for the best."""
         found = sum(v != "undecided" for v in self.verdicts)
         judged = zip(self.pairs, self.verdicts, strict=True)
         beaten = {pair[verdict == "a better"] for pair, verdict in judged if verdict != "undecided"}
@@ -360,8 +360,8 @@ class LearnerComparison(Result):
             others = {
                 k: [b for (_, b), v in zip(self.pairs, self.verdicts, strict=True) if v == order[k]] for k in order
             }
-            said = [f"{how} {', '.join(names)}" for how, names in others.items() if names]
-            return f"{text} {self.baseline} is {'; '.join(said)}."
+            phrases = [f"{how} {', '.join(names)}" for how, names in others.items() if names]
+            return f"{text} {self.baseline} is {'; '.join(phrases)}."
         if len(left) == 1:
             return f"{text} {left[0]} is significantly better than all others."
         shown = ", ".join(left[:5]) + (f" and {len(left) - 5} more" if len(left) > 5 else "")
@@ -626,8 +626,8 @@ def rank_learners(curves: Any, at: float | None = None, *, level: float = 0.95, 
     )
 
 
-def _warnings_at(curves: Sequence[Curve], at: float, what: str, asked: Sequence[float] = ()) -> tuple[str, ...]:
-    """Warn where N lies beyond the sizes measured, then of what matters to each curve at N or a size asked of it."""
+def _warnings_at(curves: Sequence[Curve], at: float, what: str, sizes_used: Sequence[float] = ()) -> tuple[str, ...]:
+    """Warn where N lies beyond the sizes measured, then of what matters to each curve at N, or as far as it is used."""
     found: list[str] = []
     largest = min(c.largest_n for c in curves)
     if at > largest:
@@ -637,7 +637,7 @@ def _warnings_at(curves: Sequence[Curve], at: float, what: str, asked: Sequence[
         if any(c.default_interval == "confidence" for c in curves):
             text += f" {arg('form', 'auto')} predicts better there, with intervals calibrated on real curves."
         found.append(Message(text))
-    for curve, n in zip(curves, asked or [at] * len(curves), strict=True):
+    for curve, n in zip(curves, sizes_used or [at] * len(curves), strict=True):
         found += [prefix(f"{curve.learner}: ", w) for w in curve.warnings_at(n)]
     return tuple(found)
 

@@ -280,7 +280,7 @@ def fitted_curves(curves: Any, **options: Any) -> Any:
 
 
 FEW = 4
-"""Up to so many curves, each is said."""
+"""Up to so many curves, the sentences have the estimates of each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -432,8 +432,8 @@ class LearningCurves(Result):
         for curve in list(self) if len(self.curves) <= FEW else []:
             n = curve.largest_n if self.at is None else self.at
             at = curve.interval_at(n)
-            said = f"e_N {curve._say(at.error)}, β_N {curve._say(at.data_reliance)}"
-            parts.append(f"{curve.learner}: {said} at n = {format_number(n)}.")
+            estimates = f"e_N {curve._say(at.error)}, β_N {curve._say(at.data_reliance)}"
+            parts.append(f"{curve.learner}: {estimates} at n = {format_number(n)}.")
         if self.failures:
             first = next(iter(self.failures.items()))
             parts.append(f"{len(self.failures)} could not be fitted; {first[0]}: {first[1]}")
@@ -446,13 +446,13 @@ class LearningCurves(Result):
         unit = curves[0].unit.name
         score, word = unit == "score", {"score": "highest score", "loss": "lowest loss"}
         ranked = sorted(curves, key=lambda c: float(c.interval_at(n).error.estimate) * (-1 if score else 1))
-        said = [c._say(c.interval_at(n).error) for c in ranked[:3]]
+        errors = [c._say(c.interval_at(n).error) for c in ranked[:3]]
         text = f"{ranked[0].learner} has the {word.get(unit, 'lowest error')} of"
         text += f" {len(curves)} learners at n = {format_number(n)}"
         if len(curves) <= FEW:
             return f"{text}."
-        then = [f"{c.learner} {e}" for c, e in zip(ranked[1:], said[1:], strict=False)]
-        return f"{text}: {said[0]}; then {', '.join(then)}."
+        then = [f"{c.learner} {e}" for c, e in zip(ranked[1:], errors[1:], strict=False)]
+        return f"{text}: {errors[0]}; then {', '.join(then)}."
 
 
 def _read_frame(frame: Any, by: str, unit: str | None, higher_is_better: bool) -> Measurements | None:
@@ -565,7 +565,7 @@ def _bootstrap(curves: Mapping[str, Curve], at: float | None, refits: int, seed:
 
 
 def left_out(lost: Mapping[str, int], total: int) -> str:
-    """Say how many of all runs failed, from the number of failed runs of each learner that has some."""
+    """State how many of all runs failed, from the number of failed runs of each learner that has some."""
     return f"{sum(lost.values())} of {total} runs failed and are left out ({', '.join(lost)})."
 
 

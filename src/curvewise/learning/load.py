@@ -285,8 +285,8 @@ def measurements_of(
     if readings.form == "learners" and metric is None:
         _ask_accuracies(readings.measured, table.source, unit, higher_is_better)
     # A value that nobody chose is an error; one that was chosen by a name that says nothing may be anything.
-    told = (columns or {}).get("value")
-    is_chosen = isinstance(told, str) and normal(told) not in _ANY_VALUE
+    value_column = (columns or {}).get("value")
+    is_chosen = isinstance(value_column, str) and normal(value_column) not in _ANY_VALUE
     if value_names and (tracked or is_chosen or metric is not None):
         called = table.where(value_names[0]) if metric is None else f"the metric {brief(metric)} in {table.source}"
         check_direction([*value_names, *([metric] if metric else [])], called, unit, higher_is_better)
@@ -436,26 +436,26 @@ def _refuse(table: Table, name: str, bad: NDArray[np.bool_], problem: str, remed
 
 
 def _describe(readings: Readings, roles: ColumnRoles, unit: str, n: FloatArray) -> str:
-    """Say which column was taken for which role, and how much was read."""
+    """Describe which column was taken for which role, and how much was read."""
     held: dict[str, tuple[str, ...]] = {k: roles.of(k) for k in ("n", "learner") if k in roles}
-    said = [ColumnRoles(held).note()] if held else []
+    parts = [ColumnRoles(held).note()] if held else []
     if readings.form in ("learners", "sizes"):
-        said.insert(0, f"{'learner' if readings.form == 'learners' else 'n'} from the column names")
+        parts.insert(0, f"{'learner' if readings.form == 'learners' else 'n'} from the column names")
     if readings.form == "long":
         value = ColumnRoles({"value": readings.measured}).note(value=unit)
     else:
-        many = f"{format_count(len(readings.measured), 'column')} taken as {readings.form}"
-        value = f"value from {many}, {list_names(readings.measured, 5)} ({unit})"
+        columns = f"{format_count(len(readings.measured), 'column')} taken as {readings.form}"
+        value = f"value from {columns}, {list_names(readings.measured, 5)} ({unit})"
     if readings.form != "learners" and "learner" not in roles:
-        said.append(f"no column of learners: all rows are {readings.table.label!r}")
+        parts.append(f"no column of learners: all rows are {readings.table.label!r}")
     sizes, learners = np.unique(n), len(set(readings.learner.tolist()))
     span = f" from {as_count(sizes[0]):,} to {as_count(sizes[-1]):,}" if len(sizes) > 1 else ""
     counts = [format_count(len(n), "row"), format_count(len(sizes), "size") + span, format_count(learners, "learner")]
-    return "; ".join([*said, value, ", ".join(counts)])
+    return "; ".join([*parts, value, ", ".join(counts)])
 
 
 def _unit_note(unit: Unit, columns: Sequence[str]) -> str:
-    """Say how values were read, in a few words."""
+    """Describe in a phrase how values were read."""
     if unit.higher_is_better and not unit.bounded:
         return "a score, higher is better"
     if unit.higher_is_better:
@@ -617,7 +617,7 @@ def _learners(table: Table, roles: ColumnRoles) -> NDArray[np.str_]:
         return np.repeat(np.array([table.label], dtype=np.str_), len(table))
     remedy = f"fill it in, or pass {ask('learner', None)} if all rows are one learner"
     parts = [full_names(table, name, "learner", remedy) for name in columns]
-    return np.array([" / ".join(words) for words in zip(*parts, strict=True)], dtype=np.str_)
+    return np.array([" / ".join(names) for names in zip(*parts, strict=True)], dtype=np.str_)
 
 
 def _sizes(table: Table, roles: ColumnRoles) -> FloatArray:

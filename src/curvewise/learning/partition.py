@@ -413,9 +413,9 @@ def _check_room(codes: IntArray, classes: list[Any], parents: list[IntArray], am
         if members.min() < need:
             few = int(members.argmin())
             held = f"{amount.held}/class" if amount.held else ""
-            asked = " + ".join(filter(None, (f"{amount.count}{'/class' if amount.per_class else ''}", held)))
+            requested = " + ".join(filter(None, (f"{amount.count}{'/class' if amount.per_class else ''}", held)))
             problem = (
-                f"holds {asked!r}, which cannot lie inside the size {len(parent)}: a subset of that has "
+                f"holds {requested!r}, which cannot lie inside the size {len(parent)}: a subset of that has "
                 f"{format_count(int(members[few]), 'example')} of the class {classes[few]!r}, and {need} are needed."
             )
             remedy = f"Ask for fewer of each class or for more than {len(parent)}, or leave {arg('nested', False)}."

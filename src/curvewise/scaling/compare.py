@@ -435,13 +435,13 @@ def _notes(
         budgets = np.log([max(r.compute.min() for r in sets), max(r.compute.max() for r in sets)])
         ratios = [float(np.exp(pair.log_ratio(free, free.theta[None], float(c))[0])) for c in budgets]
         laws = pair.public()
-        said = ", ".join(
+        values = ", ".join(
             f"{symbol} {laws[name][0]:.3g} and {laws[name][1]:.3g}"
             for name, symbol in (("E", "E"), ("alpha", "α"), ("beta", "β"))
             if name in SHARED[pair.base.name]
         )
         notes.append(
-            f"The two laws differ in more than their efficiency ({format_pvalue(pvalue)}; separately {said}): one "
+            f"The two laws differ in more than their efficiency ({format_pvalue(pvalue)}; separately {values}): one "
             f"ratio does not describe them. By separate laws {labels[1]} needs {format_number(ratios[0], 3)}× at "
             f"{np.exp(budgets[0]):.2g} FLOP and {format_number(ratios[1], 3)}× at {np.exp(budgets[1]):.2g} FLOP."
         )

@@ -216,7 +216,7 @@ def _find_columns(runs: ScalingRuns, task: str | tuple[str, str]) -> tuple[str, 
     """Return the columns of the task's loss and of its accuracy."""
     there = list(runs.metrics)
     if not isinstance(task, str):
-        if len(task) != 2:
+        if not isinstance(task, Sequence) or len(task) != 2:
             raise InputError(f"{arg('task', task)} must be a name, or two columns: loss and accuracy.")
         for name in task:
             if name not in there and not (name == "loss" and name == task[0]):
@@ -228,9 +228,9 @@ def _find_columns(runs: ScalingRuns, task: str | tuple[str, str]) -> tuple[str, 
     losses = [name for name in held if _says(name, _LOSS_WORDS)]
     scores = [name for name in held if name not in losses and _says(name, _SCORE_WORDS)]
     if len(scores) != 1 or len(losses) > 1:
-        said = f"{list_names(held)} have it in their names" if held else "none has it in its name"
+        matches = f"{list_names(held)} have it in their names" if held else "none has it in its name"
         raise InputError(
-            f"{arg('task', task)} must name one accuracy and at most one loss among the columns, and {said}. Name "
+            f"{arg('task', task)} must name one accuracy and at most one loss among the columns, and {matches}. Name "
             f"both with {arg('task', ('LOSS', 'ACCURACY'))}. {_listed(there)}"
         )
     return (losses[0] if losses else "loss"), scores[0]
@@ -414,19 +414,21 @@ def _accuracy(theta: FloatArray, loss: FloatArray) -> FloatArray:
 
 
 def _check_chance(steps: _Steps, name: str) -> list[str]:
-    """Refuse where no run is above chance; warn where few are."""
+    """Refuse accuracies that do not rise as the loss falls, and where no run is above chance; warn where few are."""
     end = steps.curves.end
     count = len(end)
+    rank = float(spearman(end[None, :, 1], -end[:, 0])[0]) if np.ptp(end[:, 1]) > 0 else 0.0
+    above = rank / np.sqrt(max(1 - rank**2, 1e-12)) * np.sqrt(count - 2)
+    # Where chance is known, few runs above it are enough, as long as the others do not speak against a rise.
+    rises = stdtrit(count - 2, 1 - RISES)
+    if above < (rises if steps.chance is None else -rises):
+        raise InputError(
+            f"{name!r} does not rise as the loss falls (rank correlation {rank:.2f} over "
+            f"{format_count(count, 'run')}): no run is above chance, and nothing says at which loss accuracy begins to "
+            "rise. Add larger runs.",
+            argument="runs",
+        )
     if steps.chance is None:
-        rank = float(spearman(end[None, :, 1], -end[:, 0])[0]) if np.ptp(end[:, 1]) > 0 else 0.0
-        above = rank / np.sqrt(max(1 - rank**2, 1e-12)) * np.sqrt(count - 2)
-        if above < stdtrit(count - 2, 1 - RISES):
-            raise InputError(
-                f"{name!r} does not rise as the loss falls (rank correlation {rank:.2f} over "
-                f"{format_count(count, 'run')}): no run is above chance, and nothing says at which loss accuracy "
-                "begins to rise. Add larger runs.",
-                argument="runs",
-            )
         return []
     # The scatter of single models, and as many chances to exceed it as there are runs.
     needed = steps.chance + float(stdtrit(steps.degrees, 1 - 0.05 / count)) * steps.noise

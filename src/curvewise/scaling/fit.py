@@ -728,9 +728,9 @@ class Uncertainty:
         if sampled or len(self.forecast.members) > 1:
 
             def both(form: Form, theta: FloatArray) -> FloatArray:
-                many = len(budgets)
-                pair = best(form, np.repeat(theta, many, axis=0), np.tile(budgets, len(theta)))
-                return np.concatenate([v.reshape(len(theta), many) for v in pair], axis=1)
+                count = len(budgets)
+                pair = best(form, np.repeat(theta, count, axis=0), np.tile(budgets, len(theta)))
+                return np.concatenate([v.reshape(len(theta), count) for v in pair], axis=1)
 
             low_high = np.quantile(self._picked(both, level), ends, axis=0)
             return low_high[:, : len(budgets)], low_high[:, len(budgets) :]

@@ -218,12 +218,12 @@ def _fit_warnings(runs: ScalingRuns, forecast: Forecast, form: str, repeats: boo
     diverged = residual > max(DIVERGED * spread, DIVERGED_LEAST)
     if diverged.any():
         rows = np.flatnonzero(diverged)[np.argsort(-residual[diverged])][:3]
-        said = ", ".join(
+        examples = ", ".join(
             f"N = {short(runs.params[i])}, D = {short(runs.tokens[i])}, loss {runs.loss[i]:.3g}" for i in rows
         )
         notes.append(
             f"Diverged? {format_count(int(diverged.sum()), 'run')} more than {DIVERGED:g} standard deviations above "
-            f"the law ({said}). Look at their training, and at how the answer moves without them (sensitivity)."
+            f"the law ({examples}). Look at their training, and at how the answer moves without them (sensitivity)."
         )
     if repeats and form not in ("repeated", "auto"):
         notes.append(

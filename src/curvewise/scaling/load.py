@@ -255,22 +255,22 @@ def _is_true(cell: Any) -> bool:
     return not is_missing(cell) and str(cell).strip().lower() in ("true", "1", "1.0", "yes", "y")
 
 
-def _metrics(table: Table, rest: Sequence[str], asked: Sequence[str] | None) -> dict[str, FloatArray]:
-    """Read further columns of numbers; those that are asked for must be there."""
-    if missing := [k for k in asked or () if k not in table.columns]:
+def _metrics(table: Table, rest: Sequence[str], requested: Sequence[str] | None) -> dict[str, FloatArray]:
+    """Read further columns of numbers; those that are requested for must be there."""
+    if missing := [k for k in requested or () if k not in table.columns]:
         raise InputError(
             f"{arg('metrics', missing)}: {table.source} has no such column. It has {list_names(table.columns)}."
         )
     found = {}
-    for name in asked if asked is not None else rest:
-        if asked is None and (
+    for name in requested if requested is not None else rest:
+        if requested is None and (
             name in ROWS or normal(name) in ("seed", "index") or not is_measured(table.columns[name])
         ):
             continue
         try:
             found[name] = numbers(table, name)
         except InputError:
-            if asked is not None:
+            if requested is not None:
                 raise
     return found
 
@@ -438,8 +438,8 @@ def _of_table(
     table, outcomes, searched = exported, set[str](), list[str]()
     if tracker is not None:
         # An index is how a frame numbers trials; a parameter has the same short name as in the export.
-        table, told = plain_names(exported, tracker, {"value": metric} if metric else None)
-        metric = str(told["value"]) if told else None
+        table, renamed = plain_names(exported, tracker, {"value": metric} if metric else None)
+        metric = str(renamed["value"]) if renamed else None
         outcomes = set(metric_names(exported, tracker))
         prefix = _PREFIX[tracker]
         searched = [k for k in table.columns if k.startswith(prefix) or f"{prefix}{k}" in exported.columns]

@@ -464,12 +464,12 @@ def measure_sensitivity(
     outside = [name for name, r in zip(names, ratio, strict=True) if known and np.isfinite(r) and r not in interval]
     notes = []
     if outside:
-        said = ", ".join(f"{r:.3g} {name}" for name, r in zip(names, ratio, strict=True) if name in outside)
+        answers = ", ".join(f"{r:.3g} {name}" for name, r in zip(names, ratio, strict=True) if name in outside)
         notes.append(
             Message(
                 f"The answer depends on which runs are fitted: at {budget:.3g} FLOP {ratio[0]:.3g} tokens per "
-                f"parameter [{short(interval.low)}, {short(interval.high)}] by all rows, but {said}. The interval does "
-                "not cover the choice of the window."
+                f"parameter [{short(interval.low)}, {short(interval.high)}] by all rows, but {answers}. The interval "
+                "does not cover the choice of the window."
             )
         )
     return Sensitivity(

@@ -359,8 +359,10 @@ class TunedComparison(Result):
         lines = []
         for side, label in (("a", self.a), ("b", self.b)):
             if ahead[side]:
-                said = ", ".join(map(str, ahead[side]))
-                lines.append(f"{label} is significantly better with {said} {'trial' if said == '1' else 'trials'}.")
+                budgets = ", ".join(map(str, ahead[side]))
+                lines.append(
+                    f"{label} is significantly better with {budgets} {'trial' if budgets == '1' else 'trials'}."
+                )
         if not lines:
             lines.append("The difference is significant at none of these budgets.")
         behind = self.a if self.overtakes == self.b else self.b
@@ -521,10 +523,10 @@ def _space_warnings(a: Trials, b: Trials, labels: Sequence[str]) -> list[str]:
         return []
     notes = []
     only = [[k for k in x.settings if k not in y.settings] for x, y in ((a, b), (b, a))]
-    said = [f"{label} {list_names(names)}" for label, names in zip(labels, only, strict=True) if names]
-    if said:
+    unshared = [f"{label} {list_names(names)}" for label, names in zip(labels, only, strict=True) if names]
+    if unshared:
         notes.append(
-            f"The searches tune different hyperparameters (only {'; only '.join(said)}): the same number of trials "
+            f"The searches tune different hyperparameters (only {'; only '.join(unshared)}): the same number of trials "
             "covers a larger space less densely. Say so, or tune the same ones."
         )
     for name in (k for k in a.settings if k in b.settings):
