@@ -574,7 +574,7 @@ Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 Texts = Annotated[list[str], Parameter(negative="", show_default=False)]
 """An option that may be repeated."""
 
-Size = Annotated[float | None, Parameter(validator=Number(gt=0))]
+Size = Annotated[float | None, Parameter(validator=Number(gt=0, lt=float("inf")))]
 Level = Annotated[float, Parameter(validator=Number(gt=0, lt=1))]
 """A coverage, a power, or another share between 0 and 1."""
 AtLeast0 = Annotated[int, Parameter(validator=Number(gte=0))]
@@ -616,7 +616,8 @@ class TableReading:
             if value is not None and value != []:
                 named[role] = [name for name in ([value] if isinstance(value, str) else value) if name]
         for role, name in read_columns(self.column, self.example):
-            named.setdefault(role, []).extend([name] if name else [])
+            columns = named.setdefault(role, [])
+            columns += [name] if name and name not in columns else []
         return {role: names[0] if len(names) == 1 else (names or None) for role, names in named.items()} or None
 
 
@@ -767,6 +768,11 @@ class Showing:
     json: Flag = False
     verbose: Flag = False
 
+    def __post_init__(self) -> None:
+        """Refuse two forms at once."""
+        if self.json and self.table:
+            raise UsageError(f"--json prints one document, and --table {self.table} only tables: give one of them.")
+
     def page(self) -> Page:
         """Start the output."""
         global _VERBOSE  # what is read and warned of later is worded by functions that know no page
@@ -788,6 +794,7 @@ class Drawing(Showing):
 
     def __post_init__(self) -> None:
         """Refuse a file that cannot be drawn before anything is fitted."""
+        super().__post_init__()
         check_file("--plot", self.plot, PLOT_ENDINGS)
 
     def page(self) -> Page:
@@ -850,6 +857,8 @@ def named_files(words: Sequence[str]) -> dict[str, str]:
     >>> named_files(["wide=runs/64.npy", "runs/8.npy"]), named_files(["a/runs.npy", "b/runs.npy"])
     ({'wide': 'runs/64.npy', '8': 'runs/8.npy'}, {'a/runs.npy': 'a/runs.npy', 'b/runs.npy': 'b/runs.npy'})
     """
+    if twice := [word for i, word in enumerate(words) if word in words[:i]]:
+        raise UsageError(f"{twice[0]} is given twice: give each file once.")
     split = {word: split_name(word) for word in words}
     stems = [name or Path(file).stem for name, file in split.values()]
     # Full paths tell files of one name apart; names that were given are kept.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import field
@@ -15,6 +16,7 @@ from curvewise.cli.console import (
     MOST_CHOICES,
     READING,
     STDIN,
+    AtLeast0,
     Counts,
     Drawing,
     Files,
@@ -129,7 +131,7 @@ class EvalsReading:
         paths: dict[str, list[str]] = {}
         for name, file in map(split_name, files):
             paths.setdefault(name, []).append(file)
-        if self.range and len(self.range) != 2:
+        if self.range and not (len(self.range) == 2 and -math.inf < self.range[0] < self.range[1] < math.inf):
             raise UsageError("--range takes the lowest and the highest possible score, such as --range 1,10.")
         columns = {role: name or None for role, name in read_columns(self.column, "question=prompt_no")}
         # The other options are arguments of the same name; one that may be repeated is absent where it is empty.
@@ -145,6 +147,8 @@ class EvalsReading:
         found: dict[str, list[str]] = {}
         for text in self.model:
             new, equals, old = text.partition("=")
+            if equals and not (new and old):
+                raise UsageError(f"--model {text!r} must read NAME=MODEL.")
             found.setdefault(new, []).append(old if equals else new)
         return found
 
@@ -487,7 +491,7 @@ def plan(
     power: Level = 0.8,
     level: Level = 0.95,
     spending: Spending = Spending(),
-    seed: int = 0,
+    seed: AtLeast0 = 0,
     what: Literal["frontier", "power"] | None = None,
     scoring: Scoring = Scoring(),
     reading: EvalsReading = EvalsReading(),

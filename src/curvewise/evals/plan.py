@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import chdtri, nctdtr, ndtr, ndtri, stdtrit
 
-from curvewise.errors import InputError, arg, warn_all
+from curvewise.errors import InputError, arg, arg_name, warn_all
 from curvewise.evals.compare import EvalComparison, compare_evals
 from curvewise.evals.evals import Evals
 from curvewise.evals.load import as_evals
@@ -348,7 +348,8 @@ def _planned_variances(
         _two(numbers.sampling_variance, "sampling_variance") or (0.0, 0.0),
     )
     if question + sum(both) == 0:
-        raise InputError("question_variance and sampling_variance are both 0: nothing varies.")
+        both_names = f"{arg_name('question_variance')} and {arg_name('sampling_variance')}"
+        raise InputError(f"{both_names} are both 0: nothing varies.")
     # Scores between 0 and 1 have variances below 1; others are on a scale of their own.
     width, unit = (math.inf, "") if max(question, *both) > 1 else (1.0, "fraction")
     return _Known(question, both, counts or (1, 1), numbers.design_effect or 1.0, width=width, unit=unit), []

@@ -640,6 +640,8 @@ def _listed(path: Path) -> list[CheckpointFile]:
             raise UsageError(f"{path}: {name} has {min(odd)!r}: use {', '.join(KEYS)}.")
         about = {key: value for key, value in table.items() if key != "path"}
         found.append(CheckpointFile(name, _existing(path.parent / table["path"]), about))
+    if not found:
+        raise UsageError(f'{path} lists no checkpoint: add a table for each, such as [mine] path = "net.onnx".')
     return found
 
 

@@ -44,6 +44,7 @@ from curvewise.cli.console import (
     note_reading,
     options,
     read_options,
+    readable_file,
     save_plot,
     warn_each,
     write_csv,
@@ -330,11 +331,10 @@ def measure(
     if sheet is not None and layer is not None:
         raise UsageError("--sheet shows images, which --layer leaves as they are: drop one.")
     models, names = split_perturbations(models, perturbing.perturbation)
+    named_files(models)
     magnitudes = read_magnitudes(perturbing.magnitudes)
     if fail_if and len(models) != 2:
         raise UsageError(f"--fail-if compares two models: {len(models)} given.")
-    if twice := [file for file in models if models.count(file) > 1]:
-        raise UsageError(f"{twice[0]} is given twice: give each model once.")
     need_torch()
     from curvewise.response.networks.measurement import measure_responses
     from curvewise.response.networks.trial import Execution
@@ -405,11 +405,12 @@ class CorpusReading:
 
     def load(self, source: str, signs: dict[str, int | None], shelf: bool) -> ModelCorpus:
         """Read the models; ``signs`` has the measures to judge, and their orientations."""
-        from curvewise.reading.table import read_table
-        from curvewise.response.load import load_corpus
+        from curvewise.reading.table import parse_json, read_table, read_text
+        from curvewise.response.load import is_specification, load_corpus
 
-        # The competition's layout says itself which measures there are.
-        laid_out = Path(source).is_dir() or Path(source).suffix == ".json"
+        # The competition's layout says itself which measures there are; a table in JSON does not.
+        path = Path(source)
+        laid_out = path.is_dir() or (path.suffix == ".json" and is_specification(parse_json(read_text(path), path)))
         usual = _known_orientations(read_table(Path(source)).columns) if shelf and not laid_out else {}
         columns = {"gap": self.gap, "task": self.task, "train_accuracy": self.train_accuracy}
         corpus = load_corpus(
@@ -503,7 +504,8 @@ def judge(
     page = drawing.page()
     check_file("--scatter", scatter, PLOT_ENDINGS)
     signs = read_measures(measure)
-    models = reading.load(corpus, signs, shelf)
+    with readable_file(corpus) as file:
+        models = reading.load(file, signs, shelf)
     from curvewise.response.judgement import judge_measures
 
     with quietly():
@@ -574,6 +576,8 @@ def invariance(
     from curvewise.study.response import keep_invariance, list_invariances, measure_invariance
     from curvewise.study.study import load_study
 
+    if not study.exists():
+        raise UsageError(f"{study}: there is no such file.")
     loaded = load_study(study, trust=trust)
     chosen = list(perturbation) or list_invariances(loaded)
     if not chosen:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -16,6 +17,7 @@ from curvewise.cli.console import (
     READING,
     STDIN,
     VERDICTS,
+    AtLeast0,
     AtLeast1,
     Counts,
     Drawing,
@@ -429,7 +431,7 @@ def plan(
     factor: Level = 0.5,
     largest: Amount = None,
     most: AtLeast1 = 16,
-    seed: int = 0,
+    seed: AtLeast0 = 0,
     level: Level = 0.95,
     fitting: LawFitting = LawFitting(),
     reading: ScalingReading = ScalingReading(),
@@ -594,7 +596,7 @@ def downstream(
     from curvewise.progress import waiting
     from curvewise.scaling.downstream import predict_downstream
 
-    if len(task) > 2:
+    if len(task) > 2 or len(set(task)) < len(task):
         raise UsageError("--task takes the name of one task, or the columns of its loss and its accuracy.")
     runs = reading.load(file)
     which = task[0] if len(task) == 1 else (task[0], task[1])
@@ -615,10 +617,10 @@ def tuned(
     b: str | None = None,
     metric: str | None = None,
     higher_is_better: Annotated[bool | None, Parameter(negative="--lower-is-better")] = None,
-    best_possible: float | None = None,
+    best_possible: Annotated[float | None, Parameter(validator=Number(gt=-math.inf, lt=math.inf))] = None,
     where: Texts = [],
     tracker: Literal["mlflow", "wandb", "optuna"] | None = None,
-    seed: int = 0,
+    seed: AtLeast0 = 0,
     level: Level = 0.95,
     drawing: Drawing = Drawing(),
 ) -> int:
@@ -704,6 +706,8 @@ def _searches(
     if len(files) == 2:
         if by is not None:
             raise UsageError("--by is for one table that holds several learners.")
+        for file in files:
+            _learners(split_name(file)[1], None, where)
         return [(name, file, where) for name, file in named_files(files).items()]
     name, file = split_name(files[0])
     learners = _learners(file, by, where)
@@ -731,8 +735,8 @@ def _learners(file: str, by: str | None, where: dict[str, Any]) -> list[str]:
         values = list(dict.fromkeys(str(cell) for cell in cells))
         if normal(column) in _LEARNER and column not in where and 1 < len(values) < len(cells) / 2:
             raise UsageError(
-                f"{file} has {len(values)} values of {column!r} ({list_names(values, MOST_CHOICES)}): compare two of "
-                f"them with --by {column}, or take one with --where {column}={values[0]}."
+                f"{file} has {len(values)} values of {column!r} ({list_names(values, MOST_CHOICES)}): of one table,"
+                f" compare two of them with --by {column}, or take one with --where {column}={values[0]}."
             )
     return []
 

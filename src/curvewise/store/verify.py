@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from curvewise.errors import StoreError
+from curvewise.errors import StoreError, arg
 from curvewise.progress import progress_bar
 from curvewise.reading.arrays import npz_arrays
 from curvewise.store.claims import FOLDER as CLAIMS
@@ -174,7 +174,7 @@ def verify_store(store: AnyPath, *, remove: bool = False, progress: bool | None 
     """
     folder = Path(store)
     if not folder.is_dir():
-        raise StoreError(f"store={str(store)!r} is not a folder.")
+        raise StoreError(f"{arg('store', str(store))} is not a folder.")
     seen = _Seen(folder)
     paths = run_folders(folder)
     with progress_bar("checking", len(paths), progress) as advance:

@@ -28,6 +28,7 @@ from curvewise.cli.console import (
     Showing,
     Texts,
     UsageError,
+    check_file,
     in_options,
     note,
     options,
@@ -80,6 +81,7 @@ def new(file: File, /, *, recipe: str | None = None) -> int:
         ranking-checkpoints. By default two small learners on the digits data.
     """
     text = starter_text(recipe)
+    check_file("FILE", file)
     try:
         with file.open("x", encoding="utf-8", newline="\n") as stream:
             stream.write(text)

@@ -30,6 +30,7 @@ from curvewise.cli.console import (
     Unit4,
     UsageError,
     Words,
+    choose,
     console,
     gate_status,
     note,
@@ -299,6 +300,8 @@ def measure(
         raise UsageError(f"--compare {','.join(compare)}: name two methods, such as new,old.")
     risks = reading.load(table)
     method, task = split_names(method, risks.method_names), split_names(task, risks.task_names)
+    for name in drawing.highlight:
+        choose("--highlight", name, risks.method_names, "method")
     from curvewise.transfer.measure import measure_transfer
 
     with quietly():
@@ -563,6 +566,8 @@ def images(
     from curvewise.study.lenses import predicted_images
     from curvewise.study.study import load_study
 
+    if not study.exists():
+        raise UsageError(f"{study}: there is no such file.")
     asked: dict[str, Any] = {"methods": method or None, "n": [int(size) for size in n] or None}
     with quietly():
         loaded = load_study(study, trust=trust)
@@ -680,6 +685,10 @@ def read_array(
             "or errors, such as 1 − accuracy or the negative of a score."
         )
     arrays = [get(name) for name in chosen]
+    if several == "runs" and (
+        text := [name for name, array in zip(chosen, arrays, strict=True) if array.dtype.kind in "US"]
+    ):
+        raise UsageError(f"--key {text[0]!r} of {path.name} holds text: losses are numbers.")
     if any(array.shape != arrays[0].shape for array in arrays):
         raise UsageError(f"--key {','.join(keys)}: these differ in shape.")
     found: NDArray[Any] = arrays[0] if len(arrays) == 1 else np.stack(arrays, axis=several == "outputs")

@@ -15,6 +15,7 @@ from cyclopts.validators import Number
 from curvewise.cli.console import (
     READING,
     STDIN,
+    AtLeast0,
     AtLeast1,
     Drawing,
     File,
@@ -74,7 +75,14 @@ EXAMINED = {
 OF_ERRORS = ("accuracy", "luck", "pairs")
 """Questions that can be answered without knowing which class was predicted."""
 
-OPTIONS = {"value": "value_column", "accuracies": "accuracy", "predictions": "", "first": "", "pilot": ""}
+OPTIONS = {
+    "value": "value_column",
+    "accuracies": "accuracy",
+    "predictions": "",
+    "first": "",
+    "pilot": "",
+    "pairs": "pair",
+}
 """Options that stand for an argument of another name; files are given without one."""
 
 MOST_PAIRS = 30
@@ -203,7 +211,7 @@ def decompose(
     counts_column: str | None = None,
     interval: Literal["auto", "F", "bootstrap", "robust"] = "auto",
     level: Level = 0.95,
-    seed: int = 0,
+    seed: AtLeast0 = 0,
     reading: PredictionReading = PredictionReading(),
     scores: ScoreReading = ScoreReading(),
     drawing: Drawing = Drawing(),
@@ -357,7 +365,7 @@ def compare(
     multiplicity: Literal["holm", "bh"] = "holm",
     min_runs: AtLeast1 = 1,
     level: Level = 0.95,
-    seed: int = 0,
+    seed: AtLeast0 = 0,
     reading: PredictionReading = PredictionReading(),
     scores: ScoreReading = ScoreReading(),
     drawing: Drawing = Drawing(),
@@ -518,7 +526,7 @@ def sweep(
     name: str | None = None,
     what: Literal["std", "error", "runs"] = "std",
     level: Level = 0.95,
-    seed: int = 0,
+    seed: AtLeast0 = 0,
     reading: PredictionReading = PredictionReading(),
     drawing: Drawing = Drawing(),
 ) -> int:
@@ -619,7 +627,7 @@ def compare_sets(
     *,
     pair: Words = [],
     level: Level = 0.95,
-    seed: int = 0,
+    seed: AtLeast0 = 0,
     reading: PredictionReading = PredictionReading(),
     drawing: Drawing = Drawing(),
 ) -> int:
@@ -652,7 +660,7 @@ def compare_sets(
         found = named_runs(files, reading, None)
     if len(found) < 2:
         raise UsageError(f"There is one test set, {next(iter(found))!r}: give the runs on another, as NAME=FILE.")
-    if pair and len(pair) != 2:
+    if pair and (len(pair) != 2 or not set(pair) <= set(found)):
         raise UsageError(f"--pair {','.join(pair)}: name two test sets, such as --pair {','.join(list(found)[:2])}.")
     with quietly():
         result = compare_test_sets(found, level=level, rng=seed)
