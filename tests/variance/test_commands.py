@@ -232,7 +232,7 @@ def test_examine(call, files, tmp_path):
         (("decompose", "absent.npz"), 1, "no such file"),
         (("decompose", "-"), 2, "not from stdin"),
         (("compare", "{a}"), 2, "one training"),
-        (("compare", "{a}", "{a}"), 2, "one training"),
+        (("compare", "{a}", "{a}"), 2, "is given twice"),
         (("compare", "{a}", "{b}", "--unit", "loss"), 2, "for --scores"),
         (("compare", "{a}", "{b}", "--margin", "-1"), 2, "margin"),
         (("decompose", "{a}", "--level", "95"), 2, "level"),
@@ -419,7 +419,7 @@ def test_test_sets_of_files(call, tmp_path):
     draw = ("--plot", tmp_path / "p.png", "--pair", "plain,drawn")
     assert call("variance", "test-sets", plain, f"drawn={sketch}", *draw).code == 0
     assert "one test set, 'plain'" in call("variance", "test-sets", plain).err
-    assert "one test set, 'plain'" in call("variance", "test-sets", plain, plain).err
+    assert "is given twice" in call("variance", "test-sets", plain, plain).err
     assert "given twice" in call("variance", "test-sets", f"a={plain}", f"a={sketch}").err
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import field
@@ -131,7 +130,7 @@ class EvalsReading:
         paths: dict[str, list[str]] = {}
         for name, file in map(split_name, files):
             paths.setdefault(name, []).append(file)
-        if self.range and not (len(self.range) == 2 and -math.inf < self.range[0] < self.range[1] < math.inf):
+        if self.range and not (len(self.range) == 2 and self.range[0] < self.range[1]):
             raise UsageError("--range takes the lowest and the highest possible score, such as --range 1,10.")
         columns = {role: name or None for role, name in read_columns(self.column, "question=prompt_no")}
         # The other options are arguments of the same name; one that may be repeated is absent where it is empty.
