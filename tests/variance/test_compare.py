@@ -246,7 +246,7 @@ def test_new_data_are_never_surer_than_this_test_set(runs, paired):
     seen = 0
     for seed in range(40):
         a, b = two(np.random.default_rng(seed), runs=(runs, runs), n=300, wobble=0.3)
-        c = compare_runs(a, b, kind="errors", paired=paired, permutations=1)
+        c = compare_runs(a, b, kind="errors", paired=paired, permutations=19)
         here, new = c._parts.test_set, c._parts.distribution
         if np.isnan(here.variance):  # both runs of each have the same error
             continue
@@ -498,7 +498,7 @@ def test_groups_of_either_side_count():
     for _ in range(120):
         a, b = (rng.normal(size=(6, 400)) < rng.normal(size=20)[groups] - 1 for _ in range(2))
         one, two = Predictions(a, "errors"), Predictions(b, "errors", groups=groups)
-        wrong += compare_runs(one, two, permutations=1).verdict != "undecided"
+        wrong += compare_runs(one, two, permutations=19).verdict != "undecided"
     assert wrong / 120 < 0.12
 
 
@@ -979,3 +979,10 @@ def test_trainings_are_named_by_anything_that_tells_them_apart():
         compare_runs(a, b, kind="errors", names=("new",))
     with pytest.raises(InputError, match="names has 'x' twice"):
         cw.compare_variances(a, b, kind="errors", names=("x", "x"))
+
+
+@pytest.mark.parametrize("permutations", [0, -3, 99.5])
+def test_too_few_permutations_are_refused(permutations):
+    a, b = np.random.default_rng(3).random((2, 20, 60)) < 0.3
+    with pytest.raises(InputError, match="must be a whole number, 19 or more"):
+        compare_runs(a, b, kind="errors", permutations=permutations)

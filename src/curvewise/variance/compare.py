@@ -64,6 +64,8 @@ ADJUSTMENTS = {"holm": holm, "bh": benjamini_hochberg}
 TOO_FEW = "too few runs to say"
 DRAWS = 20_000
 """Draws for the interval of the chance that a run of a beats one of b on new data."""
+FEWEST_PERMUTATIONS = 19
+"""With fewer arrangements drawn no p-value is below 0.05."""
 SENTENCES = 3
 """Sentences of the summary of a comparison."""
 
@@ -137,6 +139,9 @@ def compare_runs(
         raise InputError("must be above 0, such as 0.005.", argument="margin", value=margin)
     if distribution_std is not None and not 0 <= distribution_std < math.inf:
         raise InputError("must be 0 or more.", argument="distribution_std", value=distribution_std)
+    if not (permutations == int(permutations) and permutations >= FEWEST_PERMUTATIONS):
+        problem = f"must be a whole number, {FEWEST_PERMUTATIONS} or more."
+        raise InputError(problem, argument="permutations", value=permutations)
     one, two, unit, names = read_pair(a, b, labels, names or _known_names(a, b), reading)
     given, generator = one if isinstance(one, Predictions) else None, np.random.default_rng(rng)
     if given is None:
