@@ -360,7 +360,9 @@ def test_data_is_read_once_for_a_run_and_its_results(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "load_dataset", counted)
     learner = Learner(estimator="sklearn.naive_bayes:GaussianNB")
     design, noisy = Design(sizes=[100], folds=1, seeds=2), Evaluation(perturbation="noise", magnitude=0.1)
-    study = Study({"name": "digits", "examples": 300}, {"bayes": learner}, design, {"noisy": noisy}, folder=tmp_path)
+    study = Study(
+        {"name": "digits", "examples": 300}, {"bayes": learner}, design, {"noisy": noisy}, folder=tmp_path, trust=False
+    )
     study.run(workers=0, progress=False)
     assert study.predictions(evaluation="noisy").runs == 2
     assert len(study.evaluation_sets["noisy"].y) == 60
