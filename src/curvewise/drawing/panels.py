@@ -20,7 +20,7 @@ END = "curvewise-end"
 """Group id of a name at the end of a line."""
 
 
-def told(interval: Interval) -> str:
+def interval_text(interval: Interval) -> str:
     """Write an estimate with its limits in brackets, in the digits that they support."""
     return format_interval(interval) if math.isfinite(interval.width) else digits(interval.estimate)
 

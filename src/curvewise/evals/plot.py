@@ -229,7 +229,7 @@ def plot_pass_curve(
         for m in others:
             ax.plot(k, result.scores[m], color=NEUTRAL, lw=0.8, alpha=0.6, gid=OTHER, label="_other", zorder=1)
         shades = colours_of([result.models[m] for m in named])
-        # Intervals of several models side by side at each k, so that they can be told apart.
+        # Intervals of several models side by side at each k, so that they can be distinguished.
         step = 0.1 * float(np.diff(k).min()) if len(k) > 1 else 0.1
         aside = step * (np.arange(len(named)) - (len(named) - 1) / 2) / max(1, len(named) / 3)
         for i, (m, shade) in enumerate(zip(named, shades, strict=True)):

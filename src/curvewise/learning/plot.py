@@ -142,8 +142,8 @@ def plot_learning_curves(
         found = warnings_of(chosen)
         warned = warning_lines(chosen, found, failures)
         # Room for the caption, which has two lines for each warning and for each answer to a target.
-        told = len(warned) + (0 if reach is None else min(len(chosen), MOST_ANSWERS))
-        ax = ax or new_axes(7.4, 4.5 + 0.28 * told)
+        lines = len(warned) + (0 if reach is None else min(len(chosen), MOST_ANSWERS))
+        ax = ax or new_axes(7.4, 4.5 + 0.28 * lines)
         own = ax.get_gid() == OWN
         start = len(lines_of(ax, NAMED, UNNAMED))
         reached = [] if reach is None else [c.samples_to_reach(float(reach), level=level) for c in chosen]
@@ -479,7 +479,7 @@ def plot_left_out(result: LeaveOneSizeOut, ax: Axes | None = None) -> Axes:
             key.append((line, safe_text(f"{name}: average {average}", 80)))
         known = result.rmse[np.isfinite(result.rmse)]
         top = float(known.max(initial=1e-9))
-        # A log scale where rows differ by much, so that the good ones can be told apart.
+        # A log scale where rows differ by much, so that the good ones can be distinguished.
         if len(known) and known.min() > 0 and top > 5.0 * float(known.min()):
             ax.set_yscale("log")
             ax.set_ylim(float(known.min()) / 1.15, 1.15 * top)

@@ -84,7 +84,7 @@ def test_the_three_standard_deviations_are_bars_about_the_mean(errors):
     ]
     np.testing.assert_allclose(ends, sorted(set(wanted)), atol=1e-12)
     texts = [t.get_text() for t in of(ax.texts, "curvewise-spread")]
-    assert texts[:2] == ["std on this test set", DrawnUnit("fraction").told(v.test_set_interval)]
+    assert texts[:2] == ["std on this test set", DrawnUnit("fraction").range(v.test_set_interval)]
 
 
 def test_a_curve_far_above_the_runs_leaves_the_histogram_readable():
@@ -147,7 +147,7 @@ def test_accuracy_beside_independent_errors_and_coins(errors):
         heights = np.asarray(line.get_ydata())
         np.testing.assert_allclose(heights / heights[0], pmf[wrong - a.errors[0]] / pmf[wrong[0] - a.errors[0]])
     texts = [t.get_text() for t in ax.get_legend().get_texts()]
-    assert texts[2] == f"binomial, std {DrawnUnit('fraction').said(a.binomial_std)}"
+    assert texts[2] == f"binomial, std {DrawnUnit('fraction').text(a.binomial_std)}"
     assert len(of(draw(a, binomial=False).lines, "curvewise-predicted")) == 1
 
 
@@ -265,8 +265,8 @@ def test_narrow_axes_say_less_and_smaller(errors):
 def test_units_and_digits():
     assert digits(0.2) == "0.200"
     assert digits(np.inf) == "∞"
-    assert DrawnUnit("fraction").told(Interval(0.002, 0.0, 0.01)) == "0.20% [0.00, 1.0]"
-    assert DrawnUnit("percent").said(2.0) == "2%"
+    assert DrawnUnit("fraction").range(Interval(0.002, 0.0, 0.01)) == "0.20% [0.00, 1.0]"
+    assert DrawnUnit("percent").text(2.0) == "2%"
     assert DrawnUnit("loss").label("test error") == "test loss"
     assert DrawnUnit("score").label("test error of a run") == "test score of a run"
 

@@ -96,7 +96,7 @@ def plot_checkpoint_scores(
             "with measures= and task=, or leave ax out.",
             argument="ax",
         )
-    told = find_kinds(table, kinds, len(MARKERS))
+    kinds_of = find_kinds(table, kinds, len(MARKERS))
     # A checkpoint that several groups share is drawn once.
     keys = list(zip(table.tasks.tolist(), table.checkpoints.tolist(), strict=True))
     once = np.isin(np.arange(len(table)), list({key: i for i, key in reversed(list(enumerate(keys)))}.values()))
@@ -109,7 +109,7 @@ def plot_checkpoint_scores(
             rows = np.flatnonzero(once & (table.tasks == where))
             known = np.isfinite(table.scores[name][rows]) & np.isfinite(table.accuracy[rows])
             left_out.append(int((~known & table.ranked[rows]).sum()))
-            said = _panel(panel, table, told, name, rows[known & table.ranked[rows]])
+            said = _panel(panel, table, kinds_of, name, rows[known & table.ranked[rows]])
             here = ~table.ranked & (table.tasks == where) & np.isfinite(table.accuracy)
             for value in np.unique(as_percent(table) * table.accuracy[here]):  # of references
                 look: dict[str, Any] = {"color": REFERENCE, "lw": 1.0, "ls": "--", "zorder": 1.2}
@@ -120,7 +120,7 @@ def plot_checkpoint_scores(
             if len(names) > 1 and len(tasks) > 1 and k % len(tasks):
                 panel.set_ylabel("")
         lines = _caption(table, sum(left_out))
-        key = told.key() if legend else []
+        key = kinds_of.key() if legend else []
         if key and any(line.get_gid() == SCRATCH for panel in axes for line in panel.lines):
             key.append((Line2D([], [], color=REFERENCE, ls="--", lw=1.0), "reference, not ranked"))
         finish_panels(axes, own, key, lines, caption, (3 if own else 1) if len(axes) == 1 else None)
@@ -145,7 +145,7 @@ def _panels(measures: int, tasks: int) -> list[Axes]:
     return new_panels(count, columns, 3.1 if columns < 5 else 2.7, 3.1)
 
 
-def _panel(ax: Axes, table: CheckpointScores, told: Kinds, name: str, rows: NDArray[np.int64]) -> str:
+def _panel(ax: Axes, table: CheckpointScores, kinds_of: Kinds, name: str, rows: NDArray[np.int64]) -> str:
     """Draw one measure on one task, and return its title."""
     scale = as_percent(table)
     ax.set_xlabel(safe_text(name, 28))
@@ -155,12 +155,12 @@ def _panel(ax: Axes, table: CheckpointScores, told: Kinds, name: str, rows: NDAr
     if not len(rows):
         return "no checkpoint has both numbers"
     x, y = table.scores[name][rows], scale * table.accuracy[rows]
-    index = np.array([told.index(row) for row in rows.tolist()])
+    index = np.array([kinds_of.index(row) for row in rows.tolist()])
     for i in np.unique(index):
         here, row = index == i, int(rows[np.argmax(index == i)])
         look: dict[str, Any] = {"linewidths": 0.4, "edgecolors": "white", "zorder": 2.5}
         size = 30 if len(rows) <= 60 else 16
-        dots = ax.scatter(x[here], y[here], s=size, color=told.shade(row), marker=told.marker(row), **look)
+        dots = ax.scatter(x[here], y[here], s=size, color=kinds_of.shade(row), marker=kinds_of.marker(row), **look)
         dots.set_gid(DOTS)
     _mark(ax, table, rows, x, y)
     tau = kendall(x[None], y)[0] if len(rows) > 1 else np.nan
@@ -266,7 +266,7 @@ def plot_fine_tuning(
     """
     choose("order", order, ("accuracy", "table"))
     table = choose_rows(table, task, group)
-    told = find_kinds(table, kinds, len(PALETTE))
+    kinds_of = find_kinds(table, kinds, len(PALETTE))
     cells = [(g, t) for g in table.group_names for t in table.task_names]
     if ax is not None and len(cells) > 1:
         raise InputError(
@@ -279,10 +279,10 @@ def plot_fine_tuning(
         own = ax is None
         axes = [ax] if ax is not None else _bar_panels(names, len(table.task_names))
         for panel, (g, t) in zip(axes, cells, strict=False):
-            _bar_panel(panel, table, told, g, t, names[g])
+            _bar_panel(panel, table, kinds_of, g, t, names[g])
         _label(axes, table, names)
         # Rows of panels that are groups have their names beside them.
-        key = [] if kinds is None and len(names) > 1 else told.key(marked=False)
+        key = [] if kinds is None and len(names) > 1 else kinds_of.key(marked=False)
         if not table.ranked.all():
             there = [n for n in table.reference if n in table.checkpoints]
             text = clean(there[0])[:24] if len(there) == 1 else "reference, not ranked"
@@ -345,7 +345,7 @@ def _columns(tasks: int) -> int:
     return -(-tasks // -(-tasks // MOST_TASKS))
 
 
-def _bar_panel(ax: Axes, table: CheckpointScores, told: Kinds, group: str, task: str, names: Sequence[str]) -> None:
+def _bar_panel(ax: Axes, table: CheckpointScores, kinds_of: Kinds, group: str, task: str, names: Sequence[str]) -> None:
     """Draw one group on one task."""
     rows = np.flatnonzero((table.groups == group) & (table.tasks == task))
     place = {name: float(i) for i, name in enumerate(names)}
@@ -367,7 +367,7 @@ def _bar_panel(ax: Axes, table: CheckpointScores, told: Kinds, group: str, task:
             at: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "va": "center"}
             note(ax, "failed", (0.02, y), fontsize=7.0, color="#6E6E6E", gid=FAILED, **at)
             continue
-        shade = told.shade(row) if table.ranked[row] else REFERENCE
+        shade = kinds_of.shade(row) if table.ranked[row] else REFERENCE
         ax.barh(y, offset, height=0.72, color=shade, gid=BAR)
     unit = "%" if scale == 100 else ""
     shown = f"{scale * mean:.1f}" if abs(scale * mean) >= 1 else format_number(scale * mean, 3)

@@ -14,7 +14,7 @@ from scipy.special import ndtri
 from curvewise.drawing.axes import is_narrow, view
 from curvewise.drawing.labels import clean, safe_names, shorten
 from curvewise.drawing.marks import MARK, choose, ends_of, finish, warned, zero_line
-from curvewise.drawing.panels import new_panels, told, write_below
+from curvewise.drawing.panels import interval_text, new_panels, write_below
 from curvewise.drawing.rows import DIFFERENCE, draw_rows
 from curvewise.drawing.style import INK, NEUTRAL, canvas, colour, colours_of, new_axes, style, write_caption
 from curvewise.errors import InputError
@@ -154,7 +154,7 @@ def _caption(result: ResponseComparison, shaded: bool) -> list[str]:
     verdict = {"a better": f"{a} is better", "b better": f"{b} is better"}
     how = "the same perturbed examples" if result.paired else "examples of their own"
     return [
-        f"Gi-scores differ by {told(gi).replace('-', '−')} "
+        f"Gi-scores differ by {interval_text(gi).replace('-', '−')} "
         f"({format_pvalue(result.pvalues['gi'])}), lower is better: "
         f"{verdict.get(result.verdict, 'undecided')}.",
         f"{'Shaded' if shaded else 'Bars'}: {100 * result.level:.4g}% intervals, on {how}.",
@@ -294,9 +294,9 @@ def _draw_pair(
     ax.set_xlabel(magnitude_label(a, ax, 3.8))
     # A legend switches off mathematics itself, so that dollar signs must not be escaped.
     names = [name.replace(r"\$", "$") for name in safe_names([c.model for c in pair], room)]
-    told = []
+    texts = []
     for i, (name, c) in enumerate(zip(names, pair, strict=True)):
         said = f"{name}: Gi {c.gi:.3f}, {percent(right[i])} at {place:g}"
-        told.append(said if gap is None else f"{said}, gap {percent(gap[i])}")
+        texts.append(said if gap is None else f"{said}, gap {percent(gap[i])}")
     handles = [Line2D([], [], color=h.get_color(), linestyle=h.get_linestyle()) for h in lines]
-    return list(zip(handles, told, strict=True))
+    return list(zip(handles, texts, strict=True))

@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from curvewise.drawing.axes import is_narrow, value_axis, width_of
 from curvewise.drawing.labels import clean, escape, safe_names, safe_text, shorten
 from curvewise.drawing.marks import choose, finish, mark_value, note, warned
-from curvewise.drawing.panels import end_places, figure_size, name_ends, new_panels, signed, told, write_below
+from curvewise.drawing.panels import end_places, figure_size, interval_text, name_ends, new_panels, signed, write_below
 from curvewise.drawing.style import (
     INK,
     NEUTRAL,
@@ -154,8 +154,8 @@ def _response(ax: Axes, curve: ResponseCurve, intervals: bool, level: float, roo
     magnitude_axis(ax, curve.magnitude)
     ax.set_xlabel(magnitude_label(curve, ax, room))
     wide = room or width_of(ax)
-    told = f", {percent(clean)} clean" if wide > NARROW_TITLE and clean == clean else ""
-    ax.set_title(f"{safe_text(curve.model, int(11 * wide) - len(told))}{told}", loc="left")
+    accuracy = f", {percent(clean)} clean" if wide > NARROW_TITLE and clean == clean else ""
+    ax.set_title(f"{safe_text(curve.model, int(11 * wide) - len(accuracy))}{accuracy}", loc="left")
 
 
 def _cumulative(ax: Axes, curve: ResponseCurve, level: float) -> None:
@@ -170,7 +170,7 @@ def _cumulative(ax: Axes, curve: ResponseCurve, level: float) -> None:
     low, high = _ends(curve)
     ax.set_xlabel(f"magnitude, {low} to {high} as 0 to 1")
     ax.set_ylabel("accuracy, integrated")
-    ax.set_title(f"Gi-score {told(curve.gi_interval(level))}, 0 is best", loc="left")
+    ax.set_title(f"Gi-score {interval_text(curve.gi_interval(level))}, 0 is best", loc="left")
     look: dict[str, Any] = {"textcoords": "offset points", "fontsize": 9.0}
     note(ax, "ideal", (0.62, 0.62), xytext=(-5, 4), ha="right", gid=IDEAL, **look)
     # The curve rises: below it there is room to its right, above it to its left.
@@ -193,8 +193,8 @@ def _response_caption(curve: ResponseCurve, shaded: bool, level: float) -> list[
     per = f"{100 * level:.4g}%"
     fold = " Both directions count as one." if _ends(curve)[1].startswith("±") else ""
     said = (
-        f"Gi {told(curve.gi_interval(level))} ({signed(curve.gi_relative)} relative "
-        f"to the clean accuracy); Pal {told(curve.pal_interval(level))}; accuracy "
+        f"Gi {interval_text(curve.gi_interval(level))} ({signed(curve.gi_relative)} relative "
+        f"to the clean accuracy); Pal {interval_text(curve.pal_interval(level))}; accuracy "
         f"{percent(curve.clean_accuracy)} clean, {percent(curve.mean_accuracy)} on "
         f"average, on {int(curve.total.max()):,} examples.{fold}"
     )

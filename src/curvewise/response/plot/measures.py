@@ -277,7 +277,7 @@ def plot_measures(
             f"ax is one Axes, there are {len(names)} measure(s) and {len(tasks)} task(s): choose with "
             f"{arg('measures')} and {arg('task')}, or leave ax out."
         )
-    told = choose_colours(tasks, colours)
+    palette = choose_colours(tasks, colours)
     lines = _scatter_caption(corpus, names, tasks)
     with style():
         own = ax is None
@@ -293,11 +293,11 @@ def plot_measures(
             panel.set_xlabel(safe_text(name, 28))
             if measured.any():
                 here = tasks[where].select(measured)
-                _scatter(panel, here, name, told)
+                _scatter(panel, here, name, palette)
                 said = _scores(here, name, judged, lines)
             title = "" if corpus.tasks is None else f"{safe_text(where, 36)}\n"
             panel.set_title(f"{title}{plain(said)}", loc="left", fontsize=9.0)
-        _finish(axes, own, told, lines, caption)
+        _finish(axes, own, palette, lines, caption)
     return axes[0]
 
 
@@ -305,13 +305,13 @@ def _known(corpus: ModelCorpus, name: str) -> NDArray[np.bool_]:
     return np.isfinite(corpus.measures[name]) & np.isfinite(corpus.gap)
 
 
-def _scatter(ax: Axes, corpus: ModelCorpus, name: str, told: HyperparameterColours | None) -> None:
+def _scatter(ax: Axes, corpus: ModelCorpus, name: str, palette: HyperparameterColours | None) -> None:
     x, y = corpus.measures[name], 100 * corpus.gap
     look: dict[str, Any] = {"linewidths": 0.4, "edgecolors": "white", "zorder": 2.5}
     size = 26 if len(x) <= 120 else 14
-    index = np.zeros(len(x), dtype=np.int64) if told is None else told.index(corpus)
+    index = np.zeros(len(x), dtype=np.int64) if palette is None else palette.index(corpus)
     for i in np.unique(index):
-        shade = colour(0) if told is None else told.shades[i]
+        shade = colour(0) if palette is None else palette.shades[i]
         here = index == i
         marker = MODEL_MARKERS[i % len(MODEL_MARKERS)]
         dots = ax.scatter(x[here], y[here], s=size, color=shade, marker=marker, **look)
@@ -357,19 +357,19 @@ def _scores(corpus: ModelCorpus, name: str, judged: MeasureScores | None, lines:
 
 
 def _finish(
-    axes: Sequence[Axes], own: bool, told: HyperparameterColours | None, lines: list[str], caption: bool | None
+    axes: Sequence[Axes], own: bool, palette: HyperparameterColours | None, lines: list[str], caption: bool | None
 ) -> None:
-    key = [] if told is None else told.key()
+    key = [] if palette is None else palette.key()
     if len(axes) == 1:
         key = [(h, text.replace(r"\$", "$")) for h, text in key]
         finish(axes[0], own, key, lines, caption=caption, columns=4 if own else 1)
         box = axes[0].get_legend()
-        if box is not None and told is not None:
-            box.set_title(safe_text(told.name, 30), prop=FontProperties(size=8.5 if own else 7.5))
+        if box is not None and palette is not None:
+            box.set_title(safe_text(palette.name, 30), prop=FontProperties(size=8.5 if own else 7.5))
             box.set_alignment("left")
         return
-    if told is not None:
-        legend_above(axes[0], key, safe_text(told.name, 40))
+    if palette is not None:
+        legend_above(axes[0], key, safe_text(palette.name, 40))
     if caption is not False:
         write_below(axes[0], lines)
 

@@ -17,7 +17,7 @@ from matplotlib.ticker import MaxNLocator
 
 from curvewise.drawing.axes import is_narrow, view, width_of
 from curvewise.drawing.marks import DIAGONAL, bars, beside, choose, choose_some, ends_of, note, warned
-from curvewise.drawing.panels import signed, told
+from curvewise.drawing.panels import interval_text, signed
 from curvewise.drawing.rows import clearest, draw_differences, pair_names, rows_of, rows_shown
 from curvewise.drawing.style import NEUTRAL, OWN, colour, pale, place_of, style
 from curvewise.errors import InputError, arg
@@ -310,7 +310,7 @@ def _area_names(ax: Axes, rows: Sequence[Improvement], looks: dict[str, MethodLo
     place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "top"}
     for k, row in enumerate(rows):
         look = looks[row.method]
-        said = told(row.cci).replace("-", "−") if np.isfinite(row.cci.estimate) else "unknown"
+        said = interval_text(row.cci).replace("-", "−") if np.isfinite(row.cci.estimate) else "unknown"
         place |= {"xytext": (0.0, -(1.5 + 3.0 * k) * size), "color": look.ink}
         ax.annotate(f"{look.name}\nCCI {said}", (0.03, 1.0), fontsize=size, gid=NAME, linespacing=1.15, **place)
 

@@ -133,9 +133,9 @@ def _comparison_caption(result: RunComparison) -> str:
     a, b = (shorten(clean(n), 30) for n in (result.a, result.b))
     words = {"a better": f"{a} is better", "b better": f"{b} is better", "equivalent": "they are equivalent"}
     verdict = words.get(result.verdict, "they are not significantly different")
-    found = f"{measure.told(measure.interval(result.test_set_difference))} on this test set"
+    found = f"{measure.range(measure.interval(result.test_set_difference))} on this test set"
     if result.scope == "distribution":
-        true = f"{measure.told(measure.interval(result.difference))} on new data ({format_pvalue(result.pvalue)})"
+        true = f"{measure.range(measure.interval(result.difference))} on new data ({format_pvalue(result.pvalue)})"
         found = f"{true}, {found}"
     runs = " and ".join(f"{n:,}" for n in result.runs) + (" paired" if result.paired else "")
     return f"{a} minus {b}, {runs} runs: {found}. {SCOPES[result.scope].capitalize()} {verdict}."

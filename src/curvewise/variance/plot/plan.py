@@ -36,7 +36,7 @@ def plot_run_plan(result: RunPlan, ax: Axes | None = None, *, legend: bool = Tru
         most = min(result.runs_max, int(result.table_runs[-1]))
         word = "" if is_narrow(ax) else f"{'std' if result.question == 'variance' else 'difference'} "
         options: dict[str, Any] = {"goal": result.power, "needed": result.runs, "interval": result.runs_interval}
-        options["write"] = lambda effect: f"{word}{measure.said(effect)}"
+        options["write"] = lambda effect: f"{word}{measure.text(effect)}"
         key = draw_power(ax, most, result.power_at, result.effect, noun="runs", **options)
         ax.set(xlabel="runs of each training" if result.question == "difference" else "runs")
         finish(ax, own, key, _plan_caption(result), legend=legend, caption=caption, columns=3 if own else 1)
@@ -45,10 +45,10 @@ def plot_run_plan(result: RunPlan, ax: Axes | None = None, *, legend: bool = Tru
 
 def _plan_caption(result: RunPlan) -> list[str]:
     measure, inner = DrawnUnit(result.unit), result.runs_interval
-    what = f"a standard deviation on new data of {measure.said(result.effect)}"
+    what = f"a standard deviation on new data of {measure.text(result.effect)}"
     if result.question == "difference":
         where = "on new data" if result.target == "distribution" else "on this test set"
-        what = f"a difference of {measure.said(result.effect)} {where}"
+        what = f"a difference of {measure.text(result.effect)} {where}"
     if result.runs is not None:
         limits = "" if inner is None else f" [{format_size(inner.low)}, {format_size(inner.high)}]"
         said = f"{result.runs:,} runs{limits} show {what} with {result.power:.0%} power."
@@ -133,7 +133,7 @@ def plot_stopping_check(
         a, b = safe_names(result.names, 6 if is_narrow(ax) else 10)
         ax.set(xlabel="runs of each training", ylabel=f"{a} − {b}{' (%)' if measure.bounded else ''}")
         one, two = (shorten(clean(n), 40) for n in result.names)
-        difference = measure.told(measure.interval(result.difference))
+        difference = measure.range(measure.interval(result.difference))
         text = (
             f"After {result.runs:,} runs of each, {one} minus {two} is {difference}; the intervals"
             f" hold at all looks together ({100 * result.plan.level:.4g}%). Decision: {result.decision}."

@@ -83,11 +83,11 @@ class DrawnUnit(DisplayUnit):
         """Return an axis label: "test error" becomes "test error (%)", "test loss" or "test score"."""
         return f"{text} (%)" if self.bounded else text.replace("error", self.word)
 
-    def said(self, value: float) -> str:
+    def text(self, value: float) -> str:
         """Write a size with its unit, in three digits."""
         return f"{short_number(float(self.of(value)))}{'%' if self.bounded else ''}"
 
-    def told(self, interval: Interval) -> str:
+    def range(self, interval: Interval) -> str:
         """Write an estimate with its limits in brackets, in the digits that they support."""
         return format_interval(interval, self.unit)
 
@@ -185,8 +185,8 @@ def _spreads(ax: Axes, result: VarianceDecomposition, measure: DrawnUnit) -> Non
                 look |= {"solid_capstyle": "butt"}
                 look |= {"marker": "|" if reach == 0 else "", "transform": ax.get_xaxis_transform()}
                 ax.plot([mean - reach, mean + reach], [height, height], gid=SPREAD, label="_std", **look)
-        told = measure.said(std.estimate) if narrow or math.isnan(high) else measure.told(std)
-        for x, text, side in ((0.012, words[name], "left"), (0.988, told, "right")):
+        shown = measure.text(std.estimate) if narrow or math.isnan(high) else measure.range(std)
+        for x, text, side in ((0.012, words[name], "left"), (0.988, shown, "right")):
             text = text if narrow or side == "right" else f"std {text}"
             place = {"xycoords": "axes fraction", "ha": side, "va": "center", "fontsize": 7.0 if narrow else 8.0}
             note(ax, text, (x, height), color=series_colour(name), gid=SPREAD, **place)
@@ -251,8 +251,8 @@ def plot_accuracy_distribution(
         cut = count_axis(ax, 0.05 + room, result.runs)
         measure, ratio = DrawnUnit("fraction"), format_interval(result.variance_ratio, write=decimals(2))
         text = (
-            f"The luckiest run is {measure.said(result.run_range)} above the unluckiest; so many with independent"
-            f" errors would span {measure.told(result.independent_range)}. Their variance is {ratio} times that of"
+            f"The luckiest run is {measure.text(result.run_range)} above the unluckiest; so many with independent"
+            f" errors would span {measure.range(result.independent_range)}. Their variance is {ratio} times that of"
             f" independent errors (distance of the distributions: {format_pvalue(result.distance_pvalue)})."
         )
         finish(ax, own, key, [text, *cut, *warned(result)], legend=legend, caption=caption, loc="upper left")
@@ -265,8 +265,8 @@ def _distributions(ax: Axes, result: AccuracyDistribution, binomial: bool) -> li
     accuracy = measure.of(1 - result.run_errors)
     edges = edges_of(accuracy, step)
     counted, narrow = histogram(ax, accuracy, edges, subject_colour(), 0.35), is_narrow(ax)
-    told = measure.said(std.estimate) if narrow else measure.told(std)
-    key: list[tuple[Any, str]] = [(counted[0], f"{result.runs:,} runs, std {told}")]
+    spread = measure.text(std.estimate) if narrow else measure.range(std)
+    key: list[tuple[Any, str]] = [(counted[0], f"{result.runs:,} runs, std {spread}")]
     first = "independent" if narrow else "independent errors"
     shown = [(first, result.independent_pmf, result.independent_std, series_colour("independent"), "-")]
     if binomial:
@@ -275,7 +275,7 @@ def _distributions(ax: Axes, result: AccuracyDistribution, binomial: bool) -> li
         likely = pmf > LIKELY * pmf.max()
         heights = pmf[likely] * result.runs * (edges[1] - edges[0]) / step
         line = curve(ax, 100 - result.errors[likely] * step, heights, shade, ls)
-        key.append((line, f"{name}, std {measure.said(value)}"))
+        key.append((line, f"{name}, std {measure.text(value)}"))
     return key
 
 
@@ -372,8 +372,8 @@ def plot_seed_luck(
         lines = [
             f"{result.runs:,} runs; correlation {correlation}, where {signed(expected, 2)} would follow from"
             " the variance that is real.",
-            f"The best {result.top:.0%} on the first are better than the mean by {measure.told(result.gain_first)}"
-            f" there, and by {measure.told(result.gain_second)} on the second.",
+            f"The best {result.top:.0%} on the first are better than the mean by {measure.range(result.gain_first)}"
+            f" there, and by {measure.range(result.gain_second)} on the second.",
             *warned(result),
         ]
         if legend and not own:
@@ -437,7 +437,7 @@ def plot_test_sets(
 def _matrix(ax: Axes, result: TestSetComparison, true: bool) -> None:
     place = {name: i for i, name in enumerate(result.names)}
     values = np.full((len(place), len(place)), np.nan)
-    told = [["" for _ in place] for _ in place]
+    shown = [["" for _ in place] for _ in place]
     for p in result.pairs:
         i, j = place[p.first], place[p.second]
         r = p.true_correlation if true else p.correlation
@@ -446,10 +446,10 @@ def _matrix(ax: Axes, result: TestSetComparison, true: bool) -> None:
         if true and not p.stable and text != "?":
             text = f"({text})"
         star = "*" if not true and p.adjusted < 1 - result.level else ""
-        told[i][j] = told[j][i] = text + star
+        shown[i][j] = shown[j][i] = text + star
     ax.imshow(values, cmap="RdBu_r", vmin=-1.0, vmax=1.0, aspect="auto", gid=CELL)
     small = is_narrow(ax) or len(place) > 8
-    for i, row in enumerate(told):
+    for i, row in enumerate(shown):
         for j, text in enumerate(row):
             shade = "white" if abs(values[i, j]) > PALE else "black"
             ax.text(j, i, text, ha="center", va="center", color=shade, fontsize=7.0 if small else 9.0, gid=CELL)

@@ -294,11 +294,11 @@ def _sweep_runs(result: VarianceSweep, ax: Axes | None, measure: DrawnUnit, lege
             line = np.where(y * scale > 0.9, np.nan, y * scale)
             ax.plot(x - mean, bottom + line, color=series_colour("independent"), lw=1.4, gid=LINE, label="_independent")
             widest = max(widest, float(np.abs(errors - mean).max()), float(np.abs(x - mean).max()))
-            spread = f"std {measure.said(part.test_set_std)}, independent {measure.said(part.independent_std)}"
+            spread = f"std {measure.text(part.test_set_std)}, independent {measure.text(part.independent_std)}"
             if not is_narrow(ax):
                 look: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "ha": "right", "color": "#4D4D4D"}
                 beside(ax, spread, (0.995, bottom + 0.55), (0, 0), **look)
-            labels.append(f"{format_number(value)}\n{measure.said(float(measure.signed(part.run_errors).mean()))}")
+            labels.append(f"{format_number(value)}\n{measure.text(float(measure.signed(part.run_errors).mean()))}")
             key = [(drawn, "runs"), (Line2D([], [], color=series_colour("independent"), lw=1.4), "independent errors")]
         ax.set_yticks(np.arange(count)[::-1], labels=labels, va="bottom")
         top = count if own or not legend else count * (1.12 if count > 1 else 1.3)

@@ -81,7 +81,7 @@ def plot_disagreement(
         of = f" of {shorten(clean(name), 40)}" if name else ""
         lines = [
             "Dashed: equal, as for calibrated votes.",
-            f"Error minus disagreement{of}: {measure.told(result.gap)} ({format_pvalue(result.pvalue)}).",
+            f"Error minus disagreement{of}: {measure.range(result.gap)} ({format_pvalue(result.pvalue)}).",
             *warned(result),
         ]
         finish(ax, own, [], lines, caption=caption)
@@ -158,7 +158,7 @@ def plot_ensemble(result: Ensemble, ax: Axes | None = None, *, caption: bool | N
         ax.set(xlabel="runs in the ensemble", ylabel="error (%)")
         how = {"vote": "vote by plurality", "average": "averaged scores"}[result.method]
         said = (
-            f"All {result.runs:,} runs ({how}) gain {measure.told(result.gain)} over a single run."
+            f"All {result.runs:,} runs ({how}) gain {measure.range(result.gain)} over a single run."
             f" Shaded: {100 * result.level:.4g}% intervals for new examples."
         )
         finish(ax, own, [], [said, *warned(result)], caption=caption)
@@ -196,7 +196,7 @@ def plot_dependent_pairs(result: DependentPairs, ax: Axes | None = None, *, capt
             finish(ax, own, [], [result.sentences(), *warned(result)], caption=caption)
             return ax
         text = (
-            f"{result.dependent:,} of {result.pairs:,} pairs lie {DrawnUnit('fraction').said(result.min_effect)} or"
+            f"{result.dependent:,} of {result.pairs:,} pairs lie {DrawnUnit('fraction').text(result.min_effect)} or"
             f" more off the diagonal (outside the grey band) over {result.runs:,} runs, and not by chance"
             f"{f'; the {listed:,} largest are drawn' if listed < result.dependent else ''}."
             f"{' Numbers: the two examples.' if listed else ''}"
@@ -261,7 +261,7 @@ def _reliability(ax: Axes, result: Calibration) -> tuple[list[str], float]:
     bars(ax, x, low, high, colour(0), limits=(0.0, 100.0))
     ax.plot(x, y, color=colour(0), marker="o", ms=5, lw=1.2, gid=BINS, label="_bins")
     ax.set(xlim=(-3, 103), ylim=(-3, 103), xlabel="votes for a class (% of runs)", ylabel="class is true (%)")
-    gap = DrawnUnit("fraction").told(result.checks[0].difference)
+    gap = DrawnUnit("fraction").range(result.checks[0].difference)
     return [f"Bars: {100 * result.level:.4g}% intervals. Error minus disagreement: {gap}."], 0.0
 
 
