@@ -144,7 +144,7 @@ def compare(wobble: float, ratio: float, runs: int, paired: bool, sets: int) -> 
         changed = logits + wobble * rng.standard_normal(N)
         b = rng.random((runs, N)) < expit(changed + again[:, None])
         truth = _mean_true(TRUE, sigma) - _mean_true(other, sigma)
-        c = cw.compare_runs(a, b, kind="errors", paired=paired, permutations=1)
+        c = cw.compare_runs(a, b, kind="errors", paired=paired, permutations=19)
         hits["runs and examples"] += truth in c.difference
         hits["runs only"] += truth in c.test_set_difference
     row = {"paired": str(paired), "change": wobble, "σ/τ": ratio, "R": runs}
@@ -163,7 +163,7 @@ def unequal(spread: float, runs: int, sets: int) -> dict[str, object]:
         a = rng.random((runs, len(members))) < hard
         b = rng.random((runs, len(members))) < hard + effect
         for name, given in (("with groups", members), ("groups ignored", None)):
-            c = cw.compare_runs(a, b, kind="errors", groups=given, distribution_std=0.0, permutations=1)
+            c = cw.compare_runs(a, b, kind="errors", groups=given, distribution_std=0.0, permutations=19)
             hits[name] += 0 in c.difference
     row: dict[str, object] = {"std between groups (%)": 100 * spread, "R": runs}
     return row | {k: 100 * h / sets for k, h in hits.items()}
