@@ -187,8 +187,10 @@ def _bend_of_terms(pull_n: FloatArray, pull_d: FloatArray, x: FloatArray, y: Flo
     total = np.zeros((len(pull_n), size, size))
     for i, pull, z in ((1, pull_n, x), (2, pull_d, y)):
         total[:, i, i] = pull.sum(axis=1)
-        total[:, i, i + 2] = total[:, i + 2, i] = -(pull * z).sum(axis=1)
-        total[:, i + 2, i + 2] = (pull * z * z).sum(axis=1)
+        # Sizes are the same for all laws, or of each law its own where tokens repeat.
+        first, second = (pull @ v if v.ndim == 1 else (pull * v).sum(axis=1) for v in (z, z * z))
+        total[:, i, i + 2] = total[:, i + 2, i] = -first
+        total[:, i + 2, i + 2] = second
     return total
 
 
