@@ -124,8 +124,8 @@ def _inside(ax: Axes, box: Legend, loc: str | None, columns: int) -> None:
 
 
 def plain(text: str) -> str:
-    """A line of a legend or a label of ours, in glyphs that the font has; never cut."""
-    return safe_text(text, 400)
+    """A line of a legend or a label of ours, in glyphs that the font has; never cut, and safe names in it stay."""
+    return safe_text(text.replace(r"\$", "$"), 400)
 
 
 def warned(result: Any, most: int = 1, but: tuple[str, ...] = ()) -> list[str]:

@@ -723,7 +723,7 @@ def log_axis(axis: Axis, low: float, high: float, *, flops: bool = False) -> Non
 
 
 _USUAL = (((1, 2, 5), 1), ((1, 3), 1), ((1,), 1), ((1,), 2), ((1,), 3), ((1,), 5))
-_FINER = ((1, 1.5, 2, 3, 5, 7), np.arange(2, 20) / 2, np.arange(5, 50) / 5)
+_FINER = ((1, 1.5, 2, 3, 5, 7), range(1, 10), np.arange(2, 20) / 2, np.arange(5, 50) / 5)
 """Factors of ticks, and in every how many decades; the finer ones are for axes of less than a decade."""
 
 
