@@ -287,6 +287,10 @@ def supported(wanted: Any, times: float) -> str:
 def test_intervals_have_the_digits_of_python(opened: Opened, studied: Any) -> None:
     given = [(3.186, 2.705, 3.953), (48_213, 41_000, 5e9), (1.2, 0.3, 1500), (0.457, 0, 9.53), (-1.2, -1500, -0.3)]
     given += [(481.7, 51.9, 1403), (0, -1.1e-150, 1.1e-150), (0.00024, 4.4e-7, 0.03), (0.5, 1e-5, 1.2)]
+    # Limits at any two distances from the estimate, from a millionth of it to a thousand times it.
+    rng = np.random.default_rng(0)
+    for estimate, below, above in 10 ** rng.uniform([-5, -6, -6], [5, 3, 3], size=(500, 3)):
+        given += [(estimate, estimate * (1 - below), estimate * (1 + above))]
     script = (Path(cw.__file__).parent / "report" / "assets" / "base.js").read_text(encoding="utf-8")
     code = f"(all) => {{ {script}; return all.map((x) => ranged(...x, '%').join(' ')); }}"
     page = opened(studied[0])

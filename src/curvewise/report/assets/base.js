@@ -71,14 +71,20 @@ const decimalsOf = (estimate, low, high) => {
   const fine = Math.max(wide, share >= 0 && share < 1 ? digits : Math.min(firstDecimals(near), digits));
   let atClose = signDecimals(close, fine);
   const atOther = signDecimals(other, wide);
-  if (share > 0 && share < 1) atClose = Math.max(atClose, Math.min(twoDigits(close), fine + 2));
+  if (share > 0.1 && share < 1) atClose = Math.max(atClose, Math.min(twoDigits(close), fine + 2));
+  else if (close !== 0 && Math.abs(close) * 10 ** atClose <= 0.5) atClose = atOther;
   return close === low ? [fine, atClose, atOther] : [fine, atOther, atClose];
 };
 const fixed = (value, decimals) => {
-  if (!Number.isFinite(value) || decimals > 6) return number(value, 3);
+  if (!Number.isFinite(value) || Math.abs(value) >= 1e15) return number(value, 3);
+  if (decimals > 6 && Math.abs(value) < 1e-3) {
+    const digits = value === 0 ? 1 : decimals + Math.floor(Math.log10(Math.abs(value))) + 1;
+    const written = Number(value.toPrecision(Math.max(1, Math.min(digits, 15))));
+    return Math.abs(written) < 1e-4 && written !== 0 ? exponential(written) : String(written);
+  }
   const unit = 10 ** Math.max(0, -decimals);
   const rounded = Math.round(value / unit) * unit;
-  const shown = decimals > 0 ? withDecimals(value, decimals) : rounded.toLocaleString("en");
+  const shown = decimals > 0 ? withDecimals(value, Math.min(decimals, 15)) : rounded.toLocaleString("en");
   return Number(shown.replaceAll(",", "")) === 0 ? shown.replace("-", "") : shown;
 };
 const ranged = (value, low, high, suffix = "") => {
