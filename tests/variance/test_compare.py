@@ -986,3 +986,55 @@ def test_too_few_permutations_are_refused(permutations):
     a, b = np.random.default_rng(3).random((2, 20, 60)) < 0.3
     with pytest.raises(InputError, match="must be a whole number, 19 or more"):
         compare_runs(a, b, kind="errors", permutations=permutations)
+
+
+def errors_of(runs, examples, seed=0):
+    return np.random.default_rng(seed).random((runs, examples)) < 0.3
+
+
+WHOLE = {
+    "splits": lambda value: cw.variance.measure_seed_luck(errors_of(9, 60), kind="errors", splits=value),
+    "tasks": lambda value: cw.variance.measure_bipartitions(errors_of(9, 60) * 1, np.arange(60) % 2, tasks=value),
+    "limit": lambda value: cw.variance.measure_dependent_pairs(errors_of(9, 60), limit=value),
+    "draws": lambda value: cw.compare_variances(errors_of(9, 60), errors_of(9, 60), kind="errors", draws=value),
+    "resamples": lambda value: cw.decompose_variance(errors_of(9, 60), kind="errors", resamples=value),
+    "permutations": lambda value: compare_runs(errors_of(9, 60), errors_of(9, 60), kind="errors", permutations=value),
+    "runs_max": lambda value: cw.plan_runs(errors_of(9, 60), difference=0.1, runs_max=value),
+    "examples": lambda value: cw.plan_runs(difference=0.01, test_set_std=0.01, disagreement=0.1, examples=value),
+}
+
+
+@pytest.mark.parametrize("value", [np.nan, 2.5, True, "5"])
+@pytest.mark.parametrize("name", WHOLE)
+def test_counts_that_are_no_whole_numbers_are_refused_by_name(name, value):
+    with pytest.raises(InputError, match=f"^{name}=.* must be a whole number"):
+        WHOLE[name](value)
+
+
+def test_a_plan_needs_two_examples():
+    with pytest.raises(InputError, match="examples=1: must be a whole number, 2 or more"):
+        WHOLE["examples"](1)
+
+
+def test_names_may_come_as_an_array():
+    names = np.array(["new", "old"])
+    assert compare_runs(errors_of(9, 60), errors_of(9, 60, 1), kind="errors", names=names).b == "old"
+
+
+def test_messages_hold_no_types_of_numpy():
+    truth = np.arange(60) % 4
+    votes = np.where(errors_of(9, 60), (truth + 1) % 4, truth)
+    calls = [
+        lambda: cw.variance.measure_twins(votes, {np.int64(4): votes[:5]}, truth),
+        lambda: cw.variance.measure_sweep({np.str_("fast"): errors_of(9, 60)}),
+        lambda: cw.variance.measure_sources({np.str_("all"): votes, np.str_("init"): votes}, truth, baseline="every"),
+        lambda: cw.variance.measure_dependent_pairs(votes, truth, pairs=[(np.int64(99), np.int64(2))]),
+        lambda: cw.variance.measure_dependent_pairs(votes, truth, pairs=np.array([[3, 3]])),
+        lambda: cw.variance.measure_bipartitions({np.int64(1): cw.variance.load_predictions(votes, truth)}),
+        lambda: cw.variance.measure_ensemble(votes, truth, sizes=[np.int64(3), 99]),
+        lambda: cw.decompose_variance(np.float32(votes) + np.float32(0.5), truth, kind="labels"),
+    ]
+    for call in calls:
+        with pytest.raises(InputError) as caught:
+            call()
+        assert not any(word in str(caught.value) for word in ("np.", "array(", "float32")), caught.value

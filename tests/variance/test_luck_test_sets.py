@@ -125,7 +125,7 @@ def test_runs_are_matched_by_their_names():
     order = rng.permutation(1000)
     moved = compare_test_sets({"a": a[:, order], "b": b[:, order[::-1]]})
     assert tuple(moved.pairs[0].true_correlation) == pytest.approx(tuple(plain.pairs[0].true_correlation))
-    with pytest.raises(InputError, match="lack the run"):
+    with pytest.raises(InputError, match="run_ids of b lack the run 100 of a"):
         compare_test_sets({"a": first, "b": Predictions(b, "errors", run_ids=ids + 1)})
 
 

@@ -218,3 +218,8 @@ def test_runs_that_do_not_differ_get_no_verdict():
     assert found.test_set_share[0].high == np.inf
     assert (found.verdicts, found.pvalues) == (("unclear",), (1.0,))
     assert found.one_suffices is None
+
+
+def test_names_of_sources_may_be_numbers():
+    both = {0: np.random.default_rng(0).random((9, 60)) < 0.3, 1: np.random.default_rng(1).random((9, 60)) < 0.3}
+    assert measure_sources(both, kind="errors", baseline=0).sources == ("1",)

@@ -301,3 +301,11 @@ def test_bad_input():
         measure_twins(np.random.default_rng(0).random((4, 9)), twins)
     with pytest.raises(InputError, match="kind"):
         measure_twins(Predictions(runs, "labels", labels=truth), Predictions(twins > 1, "errors"))
+
+
+def test_numbers_of_numpy_are_numbers():
+    truth = np.arange(60) % 4
+    runs, poked = np.random.default_rng(0).integers(0, 4, (2, 9, 60))
+    twins = measure_twins(runs, {np.int64(8): poked, np.int64(4): poked}, truth)
+    assert twins.when == (4, 8)
+    assert "poked at 4" in twins.summary()

@@ -7,8 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from curvewise.errors import InputError
-from curvewise.variance.votes import measure_ensemble, vote_errors
+from curvewise.errors import InputError, quietly
+from curvewise.variance import decompose_variance, measure_disagreement, measure_ensemble
+from curvewise.variance.votes import vote_errors
 
 
 @pytest.fixture(scope="module")
@@ -135,3 +136,19 @@ def test_golden(fashion):
     assert e.gain.low > 0.003
     assert e.sizes.tolist() == [2**i for i in range(10)]
     assert "gains" in e.summary()
+
+
+@pytest.mark.parametrize("few", [0, 1])
+def test_rates_that_hardly_show_have_intervals(few):
+    labels = np.arange(300) % 3
+    votes = np.tile(labels, (12, 1))
+    votes[0, :few] += 1
+    e, d = measure_ensemble(votes, labels, sizes=[4]), measure_disagreement(votes, labels)
+    with quietly():
+        v = decompose_variance(votes, labels)
+    assert "0.0 robust" not in " ".join(v.warnings)
+    for rate in (*e.errors, d.error, d.disagreement):
+        assert rate.low == 0
+        assert rate.high == pytest.approx(v.error.high, abs=2e-3)
+    assert d.gap.low < 0 < d.gap.high
+    assert all(gain.high > 0 for gain in e.gains[1:])

@@ -14,7 +14,7 @@ from scipy.special import expit, logit, ndtri, stdtr
 
 from curvewise.errors import InputError
 from curvewise.stats.intervals import SampledMean
-from curvewise.types.results import FloatArray, Interval
+from curvewise.types.results import FloatArray, Interval, check_whole
 
 EXACT_UP_TO = 20_000
 """Up to so many arrangements all are tried; beyond, some are drawn."""
@@ -275,8 +275,7 @@ def sequential_design(
     (0.021, 0.97)
     """
     planned = rising_looks(looks)
-    if draws < 1000:
-        raise InputError("too few to simulate an error rate: pass 1000 or more.", argument="draws", value=draws)
+    draws = check_whole(draws, "draws", 1000)
     generator = np.random.default_rng(rng)
     # Simulated, not looked up: tables of Pocock's constants are for known variances, and few values need t.
     null = _simulate(planned, paired, draws, generator)
@@ -293,9 +292,11 @@ def sequential_design(
 
 def rising_looks(looks: ArrayLike) -> tuple[int, ...]:
     """Raise unless looks are rising whole numbers from 2 on."""
-    planned = tuple(int(n) for n in np.ravel(looks))
-    whole = all(float(n) == int(n) for n in np.ravel(looks))
-    if not planned or not whole or planned[0] < 2 or not all(x < y for x, y in pairwise(planned)):
+    try:
+        planned = tuple(check_whole(n, "looks", 2) for n in np.ravel(looks).tolist())
+    except InputError:
+        planned = ()
+    if not planned or not all(x < y for x, y in pairwise(planned)):
         raise InputError("must be rising whole numbers from 2 on, such as [5, 10, 20].", argument="looks", value=looks)
     return planned
 

@@ -12,6 +12,7 @@ from curvewise.types.results import Result as Result
 from curvewise.types.results import Unit as Unit
 from curvewise.types.results import as_floats as as_floats
 from curvewise.types.results import check_level as check_level
+from curvewise.types.results import check_whole as check_whole
 from curvewise.types.results import data_frame as data_frame
 from curvewise.types.results import interval_columns as interval_columns
 from curvewise.types.results import plain as plain

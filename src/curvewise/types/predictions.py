@@ -276,8 +276,8 @@ class Predictions:
         predicted = self._finite(block, start).astype(np.int64)
         if (predicted != block).any():
             raise InputError(
-                f"predictions holds {block[predicted != block][0]!r}, which is no class. Pass {arg('kind', 'losses')} "
-                f"for losses, or {arg('kind', 'probabilities')} with an axis for the classes."
+                f"predictions holds {brief(block[predicted != block][0])}, which is no class. Pass "
+                f"{arg('kind', 'losses')} for losses, or {arg('kind', 'probabilities')} with an axis for the classes."
             )
         return predicted
 

@@ -387,6 +387,18 @@ def check_level(level: float) -> float:
     return float(level)
 
 
+def check_whole(value: Any, argument: str, least: int) -> int:
+    """Return a whole number of at least ``least``; raise for anything else, NaN and True included.
+
+    >>> check_whole(100.0, "draws", 1)
+    100
+    """
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not (number and math.isfinite(value) and value == int(value) >= least):
+        raise InputError(f"must be a whole number, {least} or more.", argument=argument, value=value)
+    return int(value)
+
+
 def data_frame(columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> pd.DataFrame:
     """Make a pandas DataFrame, importing pandas only now."""
     try:

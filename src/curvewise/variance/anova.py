@@ -480,7 +480,8 @@ class Tails:
     excess_kurtosis : float
         Excess kurtosis of their errors, with the usual correction for bias; 0 for normal ones.
     outlier : float
-        The largest distance from the median, in robust standard deviations.
+        The largest distance from the median, in robust standard deviations; 0 where more than half of the runs are
+        alike.
     """
 
     runs: int
@@ -513,8 +514,9 @@ class Tails:
             ]
         if not self.heavy:
             return []
-        text = f"run errors have heavy tails (excess kurtosis {self.excess_kurtosis:.1f}"
-        text += f", one run {self.outlier:.1f} robust standard deviations from the median)"
+        # Not known where more than half of the runs are alike.
+        far = f", one run {self.outlier:.1f} robust standard deviations from the median" if self.outlier else ""
+        text = f"run errors have heavy tails (excess kurtosis {self.excess_kurtosis:.1f}{far})"
         if self.runs < ENOUGH:
             return [
                 f"{text}: failed runs? With {self.runs} runs no interval is certain to cover then; with"
@@ -583,9 +585,10 @@ class MeanTest:
     pvalue: float
 
 
-def example_test(values: FloatArray, groups: NDArray[np.int64] | None, level: float) -> MeanTest:
-    """Test by t if a mean over sampled examples (or groups) is 0."""
-    return mean_test(float(values.mean()), [example_variance(values, groups)], 0.0, level)
+def rate_interval(values: FloatArray, groups: NDArray[np.int64] | None, level: float) -> Interval:
+    """Return the mean of a rate over sampled examples (or groups), not trusted where few examples show any."""
+    sampled = sampled_variance(values, groups, binary=True)
+    return clipped(mean_test(float(values.mean()), [sampled], 0.0, level).estimate)
 
 
 def mean_test(estimate: float, parts: Sequence[tuple[float, float]], twice: float, level: float) -> MeanTest:

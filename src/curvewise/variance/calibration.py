@@ -21,25 +21,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtr, stdtrit
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, brief
 from curvewise.stats.clusters import cluster_degrees, cluster_variance
 from curvewise.stats.intervals import wilson_interval
 from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_pvalue, format_value
 from curvewise.types.predictions import Predictions
-from curvewise.types.results import FloatArray, Interval, Result, check_level
+from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole
 from curvewise.variance.anova import (
     MeanTest,
     PredictionFormat,
     SamplingUnits,
     clipped,
     decimals,
-    example_test,
     example_variance,
     interval_lists,
     mean_interval,
     mean_test,
     measure_totals,
+    rate_interval,
     read_predictions,
     run_std,
     split_variance,
@@ -144,7 +144,7 @@ def measure_calibration(
         classes=votes.classes,
         groups=votes.group_number,
         error=error,
-        disagreement=clipped(example_test(votes.disagreement, votes.groups, level).estimate),
+        disagreement=rate_interval(votes.disagreement, votes.groups, level),
         measured=run_std(totals.run, level),
         independent_std=math.sqrt(split.independent),
         distribution_variance=split.distribution,
@@ -557,8 +557,7 @@ def measure_bipartitions(
     (7, True)
     """
     check_level(level)
-    if tasks is not None and tasks < 1:
-        raise InputError("must be at least 1; leave it out for all of them.", argument="tasks", value=tasks)
+    tasks = None if tasks is None else check_whole(tasks, "tasks", 1)
     trained = isinstance(predictions, Mapping)
     if isinstance(predictions, Mapping):
         if tasks is not None or labels is not None:
@@ -624,7 +623,8 @@ def _trained_tasks(
     if not predictions:
         raise InputError("is empty: give the runs of at least one task.", argument="predictions")
     sides = np.array([[False, True]])
-    every = {task: read_predictions(given, argument=f"predictions[{task!r}]") for task, given in predictions.items()}
+    names = {task: f"predictions[{brief(task)}]" for task in predictions}
+    every = {task: read_predictions(given, argument=names[task]) for task, given in predictions.items()}
     if len({given.shape for given in every.values()}) > 1:
         shapes = ", ".join(f"{r:,} × {n:,}" for r, n in sorted({given.shape for given in every.values()})[:4])
         problem = f"holds tasks of {shapes} runs × examples: give as many runs of each, on one test set."
@@ -634,7 +634,7 @@ def _trained_tasks(
         votes = count_votes(given, least=4, classes=2)
         if votes.classes != 2:
             problem = f"has {votes.classes} classes: give trainings for two."
-            raise InputError(problem, argument=f"predictions[{task!r}]")
+            raise InputError(problem, argument=names[task])
         wrong.append(task_errors(given, votes, sides)[:, 0])
         calibrations.append(task_calibration(votes, sides))
     disagreement, statistic = (np.concatenate([each[i] for each in calibrations]) for i in (0, 1))

@@ -26,7 +26,15 @@ from curvewise.stats.tests import (
 )
 from curvewise.text import SMALL_PVALUE, Cell, format_interval, format_pvalue, format_target, format_value, name_better
 from curvewise.types.predictions import Predictions, asked_of
-from curvewise.types.results import FloatArray, Interval, Result, check_level, distinct_names, interval_columns
+from curvewise.types.results import (
+    FloatArray,
+    Interval,
+    Result,
+    check_level,
+    check_whole,
+    distinct_names,
+    interval_columns,
+)
 from curvewise.variance.anova import (
     FEWEST,
     QUANTITIES,
@@ -139,10 +147,8 @@ def compare_runs(
         raise InputError("must be above 0, such as 0.005.", argument="margin", value=margin)
     if distribution_std is not None and not 0 <= distribution_std < math.inf:
         raise InputError("must be 0 or more.", argument="distribution_std", value=distribution_std)
-    if not (permutations == int(permutations) and permutations >= FEWEST_PERMUTATIONS):
-        problem = f"must be a whole number, {FEWEST_PERMUTATIONS} or more."
-        raise InputError(problem, argument="permutations", value=permutations)
-    one, two, unit, names = read_pair(a, b, labels, names or _known_names(a, b), reading)
+    permutations = check_whole(permutations, "permutations", FEWEST_PERMUTATIONS)
+    one, two, unit, names = read_pair(a, b, labels, _known_names(a, b) if names is None else names, reading)
     given, generator = one if isinstance(one, Predictions) else None, np.random.default_rng(rng)
     if given is None:
         parts = score_difference(one, two, paired)

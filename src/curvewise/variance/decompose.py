@@ -21,7 +21,16 @@ from scipy.special import ndtr, ndtri
 from curvewise.errors import InputError, Message, arg, warn_all
 from curvewise.text import format_interval, format_number, format_pvalue, format_value
 from curvewise.types.predictions import Predictions
-from curvewise.types.results import FloatArray, Interval, Result, Unit, as_floats, check_level, interval_columns
+from curvewise.types.results import (
+    FloatArray,
+    Interval,
+    Result,
+    Unit,
+    as_floats,
+    check_level,
+    check_whole,
+    interval_columns,
+)
 from curvewise.variance.anova import (
     ENOUGH,
     FEWEST,
@@ -127,9 +136,7 @@ def decompose_variance(
     if interval not in INTERVALS:
         raise InputError(f"is not known: use one of {', '.join(INTERVALS)}.", argument="interval", value=interval)
     check_level(level)
-    if resamples is not None and not (resamples == int(resamples) and resamples >= FEWEST_RESAMPLES):
-        problem = f"must be a whole number, {FEWEST_RESAMPLES} or more."
-        raise InputError(problem, argument="resamples", value=resamples)
+    resamples = None if resamples is None else check_whole(resamples, "resamples", FEWEST_RESAMPLES)
     totals = replace(measure_totals(given), assumed=given.assumed and given.kind == "errors")
     split, tails, influence = split_variance(totals), judge_tails(totals.run), measure_influence(given)
     method = interval if interval != "auto" else tails.method

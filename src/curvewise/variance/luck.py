@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtr, stdtrit
 
-from curvewise.errors import InputError, arg, prefix, quietly, warn_all
+from curvewise.errors import InputError, arg, brief, prefix, quietly, warn_all
 from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_pvalue, format_value
 from curvewise.types.predictions import Predictions, asked_of
-from curvewise.types.results import FloatArray, Interval, Result, check_level, interval_columns
+from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole, interval_columns
 from curvewise.variance.anova import (
     DisplayUnit,
     PredictionFormat,
@@ -87,8 +87,7 @@ def measure_seed_luck(
     check_level(level)
     if not 0 < top < 1:
         raise InputError("must be a share of the runs between 0 and 1, such as 0.25.", argument="top", value=top)
-    if splits < 0 or splits != int(splits):
-        raise InputError("must be a whole number, 0 or more.", argument="splits", value=splits)
+    splits = check_whole(splits, "splits", 0)
     given = read_predictions(first, labels, argument="first", directed=True, **reading)
     if given.runs < FEWEST_RUNS:
         raise InputError(f"holds {given.runs} run(s): a correlation needs at least {FEWEST_RUNS}.", argument="first")
@@ -354,9 +353,9 @@ def same_runs(first: Predictions, second: Predictions, names: tuple[str, str]) -
     place = {name: i for i, name in enumerate(second.run_ids.tolist())}
     order = [place.get(name, -1) for name in first.run_ids.tolist()]
     if min(order) < 0:
-        missing = first.run_ids[order.index(-1)]
+        missing = brief(first.run_ids[order.index(-1)])
         raise InputError(
-            f"run_ids of {names[1]} lack the run {missing!r} of {names[0]}: the same runs must be scored on both."
+            f"run_ids of {names[1]} lack the run {missing} of {names[0]}: the same runs must be scored on both."
         )
     return np.array(order)
 
@@ -426,7 +425,7 @@ def compare_test_sets(
     for name, value in test_sets.items():
         values, labels = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
         asked = asked_of(values, {"kind": kind, "axes": axes})
-        given[str(name)] = read_predictions(values, labels, argument=f"test_sets[{name!r}]", **asked)
+        given[str(name)] = read_predictions(values, labels, argument=f"test_sets[{brief(name)}]", **asked)
     names = tuple(given)
     runs = min(p.runs for p in given.values())
     if runs < FEWEST_RUNS:

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
-from curvewise.errors import InputError, warn_all
+from curvewise.errors import InputError, brief, warn_all
 from curvewise.stats.tests import benjamini_hochberg, holm
 from curvewise.text import format_interval, format_pvalue, format_value
 from curvewise.types.predictions import Predictions
-from curvewise.types.results import FloatArray, Interval, Result, check_level
+from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole, plain
 from curvewise.variance.anova import interval_lists, measure_totals, read_predictions
 from curvewise.variance.counts import IntArray, WordArray, column_pack
 
@@ -111,8 +111,7 @@ def measure_dependent_pairs(
         raise InputError(problem, argument="min_effect", value=min_effect)
     if multiplicity not in ("holm", "bh"):
         raise InputError("is not known: use 'holm' or 'bh'.", argument="multiplicity", value=multiplicity)
-    if limit < 1:
-        raise InputError("must be at least 1.", argument="limit", value=limit)
+    limit = check_whole(limit, "limit", 1)
     check_level(level)
     runs, n = given.runs, given.examples
     wrong = np.rint(measure_totals(given).example * runs).astype(np.int64)
@@ -148,10 +147,10 @@ def _named_pairs(
     places = []
     for pair in pairs:
         if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2 or pair[0] == pair[1]:
-            raise InputError("give two examples for each, such as [(776, 796)].", argument="pairs", value=pairs)
+            raise InputError("give two examples for each, such as [(776, 796)].", argument="pairs", value=plain(pairs))
         for name in pair:
             if name not in place:
-                problem = f"has {name!r}, and no example is called so: there are {given.examples:,}, "
+                problem = f"has {brief(name)}, and no example is called so: there are {given.examples:,}, "
                 raise InputError(f"{problem}from {names[0]} to {names[-1]}.", argument="pairs")
         places.append([place[name] for name in pair])
     if not places:

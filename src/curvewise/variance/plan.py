@@ -17,7 +17,7 @@ from curvewise.stats.intervals import SampledMean
 from curvewise.stats.tests import sequential_design
 from curvewise.text import format_interval, format_size, format_target
 from curvewise.types.predictions import Predictions
-from curvewise.types.results import FloatArray, Interval, Result, check_level
+from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole
 from curvewise.variance.anova import DisplayUnit, crossing, interval_lists, measure_totals
 from curvewise.variance.compare import RunComparison
 from curvewise.variance.decompose import VarianceDecomposition, decompose_variance, decomposition_of
@@ -149,8 +149,7 @@ def plan_runs(
         raise InputError("must lie between 0 and 1, such as 0.8.", argument="power", value=power)
     if target not in TARGETS:
         raise InputError(f"is not known: use one of {', '.join(TARGETS)}.", argument="target", value=target)
-    if runs_max < 2:
-        raise InputError("must be at least 2.", argument="runs_max", value=runs_max)
+    runs_max = check_whole(runs_max, "runs_max", 2)
     model: DifferencePower | VariancePower
     if difference is None:
         model = VariancePower(known.noise(), effect, known.size or 1e9, level)
@@ -425,7 +424,9 @@ class Pilot:
             raise InputError(problem, argument="pilot")
         for name in ("test_set_std", "independent_std", "examples"):
             value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
+            if value is not None and name == "examples":
+                check_whole(value, name, 2)  # one example has no variance between examples
+            elif value is not None and not 0 < value < math.inf:
                 raise InputError("must be a number above 0.", argument=name, value=value)
             if value is not None and self.pilots:
                 raise InputError(f"{arg(name)} is known from {_PILOT}: leave one of them out.")

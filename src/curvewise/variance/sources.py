@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from os import PathLike
 from typing import Any, ClassVar, Unpack
 
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, ndtri, stdtrit
 
-from curvewise.errors import InputError, either, warn_all
+from curvewise.errors import InputError, brief, either, list_names, warn_all
 from curvewise.stats.clusters import cluster_degrees, cluster_variance
 from curvewise.stats.intervals import satterthwaite
 from curvewise.stats.tests import holm
@@ -82,13 +83,14 @@ def measure_sources(
     if not isinstance(predictions, Mapping) or len(predictions) < 2:
         problem = "must map names to runs: {'all': …, 'init': …}, the baseline and at least one source."
         raise InputError(problem, argument="predictions")
+    predictions, baseline = {str(name): given for name, given in predictions.items()}, str(baseline)
     if baseline not in predictions:
-        problem, remedy = f"is not among {', '.join(map(repr, predictions))}.", "Pass the name under which all varies."
+        problem, remedy = f"is not among {list_names(predictions)}.", "Pass the name under which all varies."
         raise InputError(problem, argument="baseline", value=baseline, remedy=remedy)
     if not 0 < margin < 1:
         raise InputError("must lie between 0 and 1, such as 0.1.", argument="margin", value=margin)
     check_level(level)
-    measured = {str(name): measure_split(given, labels, name, reading) for name, given in predictions.items()}
+    measured = {name: measure_split(given, labels, name, reading) for name, given in predictions.items()}
     sizes = {name: (t.examples, t.binary) for name, (t, _) in measured.items()}
     if len(set(sizes.values())) > 1:
         found = ", ".join(f"{name} has {n:,}" for name, (n, _) in sizes.items())
@@ -316,9 +318,9 @@ def measure_twins(
         if not twins:
             raise InputError("is empty: pass at least one set of twins.", argument="twins")
         # Epochs or steps in their order; names in the order given.
-        if all(isinstance(k, int | float) for k in twins):
+        if all(isinstance(k, Real) for k in twins):
             twins = {k: twins[k] for k in sorted(twins)}
-        arguments = [f"twins[{k!r}]" for k in twins]
+        arguments = [f"twins[{brief(k)}]" for k in twins]
     others = {
         key: _matched(base, given, labels, groups, name)
         for (key, given), name in zip(twins.items(), arguments, strict=True)
@@ -420,7 +422,7 @@ class TwinDisagreement(Result):
             f" different seeds disagree on {format_interval(self.seeds, 'fraction')} of {what}."
         ]
         for when, rate, part in zip(self.when, self.disagreement, self.fraction, strict=True):
-            how = f"poked at {when:g}" if isinstance(when, int | float) else when
+            how = f"poked at {when:g}" if isinstance(when, Real) else when
             lines.append(
                 f"A run and its twin ({how}) disagree on {format_interval(rate, 'fraction')},"
                 f" {_share_text(part, 1)} of that."

@@ -13,11 +13,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import fdtr, fdtrc
 
-from curvewise.errors import InputError, prefix, quietly, warn_all
+from curvewise.errors import InputError, brief, prefix, quietly, warn_all
 from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_number, format_pvalue, format_value
 from curvewise.types.predictions import Predictions, asked_of
-from curvewise.types.results import FloatArray, Interval, Result, check_level, distinct_names, interval_columns
+from curvewise.types.results import (
+    FloatArray,
+    Interval,
+    Result,
+    check_level,
+    check_whole,
+    distinct_names,
+    interval_columns,
+)
 from curvewise.variance.anova import (
     FEWEST,
     QUANTITIES,
@@ -310,8 +318,7 @@ def variance_ratio(
     >>> round(r.test_set.estimate, 2), r.test_set.low > 1, r.distribution_pvalue < 0.01
     (2.4, True, True)
     """
-    if not (draws == int(draws) and draws >= FEWEST_DRAWS):
-        raise InputError(f"must be a whole number, {FEWEST_DRAWS} or more.", argument="draws", value=draws)
+    draws = check_whole(draws, "draws", FEWEST_DRAWS)
     tails = _PooledTails() if run_errors is None else _PooledTails.of(*run_errors)
     test_set = _test_set_ratio(a, b, tails, level)
     # The kurtosis is pooled at the compatible ratio nearest to 1, the one that the test of equality speaks of.
@@ -472,7 +479,7 @@ def measure_sweep(
     if not isinstance(predictions, Mapping) or not predictions:
         raise InputError("must map values to runs: {0.1: …, 0.2: …}.", argument="predictions")
     if wrong := [v for v in predictions if not isinstance(v, Real) or not math.isfinite(v)]:
-        problem = f"has the key {wrong[0]!r}, which is not a number: a sweep needs the values of the hyperparameter."
+        problem = f"has the key {brief(wrong[0])}, which is no number: a sweep needs the values of the hyperparameter."
         remedy = "For named settings use decompose_variance on each."
         raise InputError(problem, argument="predictions", remedy=remedy)
     values = sorted(predictions)

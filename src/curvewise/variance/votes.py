@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from typing import Any, ClassVar, Unpack
 
@@ -17,16 +18,17 @@ from numpy.typing import ArrayLike, NDArray
 from curvewise.errors import InputError
 from curvewise.text import format_interval, format_pvalue
 from curvewise.types.predictions import Predictions
-from curvewise.types.results import FloatArray, Interval, Result, check_level, interval_columns
+from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole, interval_columns
 from curvewise.variance.anova import (
     PredictionFormat,
     clipped,
-    example_test,
     example_variance,
     group_codes,
     interval_lists,
     mean_test,
+    rate_interval,
     read_predictions,
+    sampled_variance,
 )
 from curvewise.variance.counts import class_counts
 
@@ -74,14 +76,17 @@ def measure_disagreement(
     check_level(level)
     given = read_predictions(predictions, labels, **reading)
     votes = count_votes(given)
-    gap = example_test(votes.error - votes.disagreement, votes.groups, level)
+    apart = votes.error - votes.disagreement
+    # Where no example shows a gap, one that does may be missing from the sample.
+    known = example_variance if np.ptp(apart) else partial(sampled_variance, binary=True)
+    gap = mean_test(float(apart.mean()), [known(apart, votes.groups)], 0.0, level)
     return Disagreement(
         runs=votes.runs,
         examples=votes.examples,
         classes=votes.classes,
         groups=votes.group_number,
-        disagreement=clipped(example_test(votes.disagreement, votes.groups, level).estimate),
-        error=clipped(example_test(votes.error, votes.groups, level).estimate),
+        disagreement=rate_interval(votes.disagreement, votes.groups, level),
+        error=rate_interval(votes.error, votes.groups, level),
         gap=gap.estimate,
         pvalue=gap.pvalue,
         level=level,
@@ -215,9 +220,8 @@ def measure_ensemble(
     runs = given.runs
     wanted = [2**i for i in range(1, max(1, runs).bit_length())] if sizes is None else np.ravel(sizes).tolist()
     if sizes is not None and any(not 1 <= s <= runs or s != int(s) for s in wanted):
-        raise InputError(f"must be whole numbers from 1 to the {runs:,} runs.", argument="sizes", value=sizes)
-    if draws < 1:
-        raise InputError("must be at least 1.", argument="draws", value=draws)
+        raise InputError(f"must be whole numbers from 1 to the {runs:,} runs.", argument="sizes", value=wanted)
+    draws = check_whole(draws, "draws", 1)
     chosen = sorted({1, runs, *(int(s) for s in wanted if s <= runs)})
     votes, generator = count_votes(given), np.random.default_rng(rng)
     outcomes = []  # of each size, the error on each example: draws × examples
@@ -366,7 +370,7 @@ def _ensemble_interval(outcomes: FloatArray, votes: Votes, level: float) -> Inte
     """Return the mean over draws and examples with its interval; both are sampled."""
     values, draws = outcomes.mean(axis=0), len(outcomes)
     # Two sources of error: the examples at hand, and the subsets that happened to be drawn.
-    parts = [example_variance(values, votes.groups)]
+    parts = [sampled_variance(values, votes.groups, binary=True)]
     if draws > 1:
         parts.append((float(np.var(outcomes.mean(axis=1), ddof=1)) / draws, draws - 1.0))
     return mean_test(float(values.mean()), parts, 0.0, level).estimate
