@@ -25,7 +25,7 @@ from curvewise.stats.tests import (
     sign_flip_pvalue,
 )
 from curvewise.text import SMALL_PVALUE, Cell, format_interval, format_pvalue, format_target, format_value, name_better
-from curvewise.types.predictions import Predictions, asked_of
+from curvewise.types.predictions import Predictions
 from curvewise.types.results import (
     FloatArray,
     Interval,
@@ -44,21 +44,16 @@ from curvewise.variance.anova import (
     interval_lists,
     measure_totals,
     mostly_wrong,
-    read_predictions,
 )
 from curvewise.variance.difference import (
     Difference,
     RunFormat,
-    align_examples,
     are_copies,
-    array_format,
     check_same_examples,
-    open_files,
     predictions_difference,
     read_pair,
-    read_scores,
+    read_trainings,
     score_difference,
-    share_groups,
     top_of,
     unpaired_difference,
 )
@@ -447,7 +442,7 @@ def _permuted(parts: Difference, level: float, draws: int, rng: np.random.Genera
 
 def _true_chance(parts: Difference, level: float, generator: np.random.Generator) -> Interval:
     """Return P(true error of a run of a < that of b), its parts drawn from the uncertainty that the data leave."""
-    if parts.splits is None:
+    if parts.totals is None:
         return Interval(math.nan, 0.0, 1.0, level)
     d = parts.distribution
     spread = sum(max(0.0, s.distribution) for s in parts.splits)
@@ -583,20 +578,9 @@ def compare_trainings(
             f"trainings[{single[0]!r}] is one number: each training needs a list of scores, one per"
             " run, two or more of them."
         )
-    arguments = {f"trainings[{name!r}]": values for name, values in trainings.items()}
-    scores = read_scores(arguments, reading, labels)
-    if scores is not None:
-        read = [_TrainingRuns(errors, scores[1]) for errors in scores[0]]
-    else:
-        files = any(isinstance(values, str | PathLike) for values in trainings.values())
-        opened = _aligned(dict(zip(trainings, open_files(trainings, labels, reading), strict=True)))
-        given = []
-        for argument, values in zip(arguments, opened, strict=True):
-            options = asked_of(values, array_format(reading)) if files else array_format(reading)
-            given.append(read_predictions(values, labels, argument=argument, directed=True, **options))
-        read = [_TrainingRuns.of(p) for p in share_groups(given)]
+    given, unit = read_trainings(trainings, [f"trainings[{name!r}]" for name in trainings], labels, reading)
     # Every training is read once, however many pairs it is in.
-    by_name = dict(zip(trainings, read, strict=True))
+    by_name = {name: _TrainingRuns.of(runs, unit) for name, runs in zip(trainings, given, strict=True)}
     pairs = [pair for pair in combinations(by_name, 2) if baseline is None]
     pairs += [(name, baseline) for name in by_name if baseline is not None and name != baseline]
     parts = [_difference(by_name[a], by_name[b], paired, distribution_std, (a, b)) for a, b in pairs]
@@ -606,9 +590,9 @@ def compare_trainings(
     signs = ["a better" if p.decisive.value < 0 else "b better" for p in parts]
     shown = [p.conclusive and q < 1 - level for p, q in zip(parts, adjusted, strict=True)]
     means = {name: float(t.errors.mean()) for name, t in by_name.items()}
-    order, kind_of_error = sorted(means, key=means.__getitem__), read[0].unit
+    order = sorted(means, key=means.__getitem__)
     # Each interval at the level that Bonferroni leaves to one of so many: together they hold at ``level``.
-    each, most = 1 - (1 - level) / len(pairs), top_of(kind_of_error)
+    each, most = 1 - (1 - level) / len(pairs), top_of(unit)
     return TrainingComparison(
         names=tuple(order),
         errors=np.array([means[name] for name in order]),
@@ -621,7 +605,7 @@ def compare_trainings(
         scope=parts[0].scope,
         baseline=baseline,
         multiplicity=multiplicity,
-        unit=kind_of_error,
+        unit=unit,
         level=level,
         warnings=_many_warnings(parts, by_name),
     )
@@ -732,20 +716,13 @@ class _TrainingRuns:
         return self.predictions is None or are_copies(self.predictions)
 
     @classmethod
-    def of(cls, given: Predictions) -> _TrainingRuns:
+    def of(cls, given: Predictions | FloatArray, unit: str) -> _TrainingRuns:
+        if not isinstance(given, Predictions):
+            return cls(given, unit)
         if given.runs == 1:
             return cls(given.errors().mean(axis=1), given.unit, given)
         totals = measure_totals(given)
         return cls(totals.run, given.unit, given, totals)
-
-
-def _aligned(trainings: Mapping[str, Any]) -> list[Any]:
-    """Bring the examples of all trainings into the order of the first that names them."""
-    named = {n: p for n, p in trainings.items() if isinstance(p, Predictions)}
-    first = next((n for n, p in named.items() if p.example_ids is not None), None)
-    if first is None:
-        return list(trainings.values())
-    return [align_examples(named[first], p, (first, n)) if n in named else p for n, p in trainings.items()]
 
 
 def _difference(
@@ -754,8 +731,7 @@ def _difference(
     if a.predictions is None or b.predictions is None:
         return score_difference(a.errors, b.errors, paired)
     one, two = a.predictions, b.predictions
-    # Totals are known: no need to read again, unless only one of the two has groups.
-    if not paired and a.totals and b.totals and (a.totals.groups is None) == (b.totals.groups is None):
+    if not paired and a.totals and b.totals:  # no need to read again
         check_same_examples(one, two, names)
         return unpaired_difference(a.totals, b.totals)
     return predictions_difference(one, two, paired, distribution_std, names)

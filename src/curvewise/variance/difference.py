@@ -38,8 +38,10 @@ def predictions_difference(
     distribution_std: float | None = None,
     names: tuple[str, str] = ("a", "b"),
 ) -> Difference:
-    """Measure the difference by the data at hand: paired runs, unpaired runs, one run."""
-    b = align_examples(a, b, names)
+    """Measure the difference by the data at hand: paired runs, unpaired runs, one run.
+
+    Examples are in one order, and groups known to both, as :func:`read_trainings` leaves them.
+    """
     check_same_examples(a, b, names)
     b, by = pair_runs(a, b, names) if paired else (b, "")
     # One run shows no variance between runs: a weaker comparison, which says so.
@@ -47,9 +49,7 @@ def predictions_difference(
         return single_run_difference(a, b, distribution_std)
     if by:
         return replace(paired_difference(a, b), paired_by=by)
-    groups = a.groups if a.groups is not None else b.groups
-    one, two = (measure_totals(replace(p, groups=groups)) for p in (a, b))
-    return unpaired_difference(one, two)
+    return unpaired_difference(measure_totals(a), measure_totals(b))
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +64,8 @@ class Difference:
         Runs and examples both sampled, and never surer than ``test_set``.
     a, b : ndarray
         Error of each run on the test set.
-    splits : tuple of VarianceSplit, optional
-        The variance decompositions of a and b.
+    totals : tuple of Totals, optional
+        Totals of a and of b, where both have several runs with predictions.
     paired_by : str
         What pairs run r of a with run r of b: "seeds", "names", "place", or nothing.
     method : {"both sampled", "one run", "scores"}
@@ -77,23 +77,25 @@ class Difference:
     groups : float, optional
         Groups of equal size that would weigh as much as the groups of examples.
     copies : tuple of bool, optional
-        For a and b, True if its runs are the same on every example, where ``splits`` does not say it.
-    totals : tuple of Totals, optional
-        Totals of a and b that ``splits`` were made from, for a plan on this pilot.
+        For a and b, True if its runs are the same on every example, where ``totals`` do not say it.
     """
 
     test_set: SampledMean
     distribution: SampledMean
     a: FloatArray
     b: FloatArray
-    splits: tuple[VarianceSplit, VarianceSplit] | None = None
+    totals: tuple[Totals, Totals] | None = None
     paired_by: str = ""
     method: str = "both sampled"
     conclusive: bool = True
     repeats: bool = False
     groups: float | None = None
     copies: tuple[bool, bool] | None = None
-    totals: tuple[Totals, Totals] | None = None
+
+    @property
+    def splits(self) -> list[VarianceSplit]:
+        """The variance decompositions of a and b, where :attr:`totals` are known."""
+        return list(map(split_variance, self.totals or ()))
 
     @property
     def paired(self) -> bool:
@@ -105,10 +107,8 @@ class Difference:
         """True for a, and for b, if its runs are all the same on every example, or have the same score."""
         if self.copies is not None:
             return self.copies
-        if self.splits is None:
-            a, b = (len(x) > 1 and bool(np.ptp(x) == 0) for x in (self.a, self.b))
-        else:
-            a, b = (s.test_set == s.independent == 0 for s in self.splits)
+        same = [s.test_set == s.independent == 0 for s in self.splits]
+        a, b = same or (len(x) > 1 and bool(np.ptp(x) == 0) for x in (self.a, self.b))
         return a, b
 
     @property
@@ -192,15 +192,14 @@ def single_run_difference(a: Predictions, b: Predictions, distribution_std: floa
     """
     one, two = (np.sum([errors.sum(axis=0) for _, errors in p.error_blocks()], axis=0) / p.runs for p in (a, b))
     value = float(one.mean() - two.mean())
-    groups = a.groups if a.groups is not None else b.groups
-    codes = group_codes(groups)
+    codes = group_codes(a.groups)
     by_example, degrees = sampled_variance(one - two, codes, a.unit == "fraction")
     known = (distribution_std or 0.0) ** 2
     here: list[tuple[float, float]] = []
     real: list[tuple[float, float]] = []
     for p in (a, b):
         if p.runs > 1:
-            split = split_variance(measure_totals(replace(p, groups=groups)))
+            split = split_variance(measure_totals(p))
             here.append((split.test_set / p.runs, p.runs - 1))
             real.append((max(0.0, split.distribution) / p.runs, p.runs - 1))
         elif p.repeats > 1:
@@ -237,25 +236,22 @@ def paired_difference(a: Predictions, b: Predictions) -> Difference:
     """Measure the difference of paired runs: the decomposition of their differences."""
     if a.runs != b.runs:
         raise InputError(f"a has {a.runs} runs and b has {b.runs}.", argument="paired", value=True)
-    groups = a.groups if a.groups is not None else b.groups
-    a, b = replace(a, groups=groups), replace(b, groups=groups)
     # The difference of two errors is −1, 0 or 1, so that it is decomposed like a loss.
-    totals = measure_totals(Predictions(_Differences(a, b), "losses", groups=groups))
+    totals = measure_totals(Predictions(_Differences(a, b), "losses", groups=a.groups))
     split = split_variance(totals)
     value, runs = float(totals.run.mean()), totals.runs
     by_run = split.test_set / runs
     by_example = sampled_variance(totals.example, totals.groups, a.unit == "fraction")
-    one, two = measure_totals(a), measure_totals(b)
+    both = measure_totals(a), measure_totals(b)
     here = _between_runs(value, [(by_run, runs - 1)])
     return Difference(
         here,
         replace(both_sampled(value, here.parts, by_example, split.noise / runs), within=here),
-        one.run,
-        two.run,
-        (split_variance(one), split_variance(two)),
+        both[0].run,
+        both[1].run,
+        both,
         paired_by="place",
-        groups=None if groups is None else split.units,
-        totals=(one, two),
+        groups=None if a.groups is None else split.units,
     )
 
 
@@ -288,9 +284,8 @@ def unpaired_difference(a: Totals, b: Totals) -> Difference:
         replace(both_sampled(value, runs, by_example, twice), within=here),
         a.run,
         b.run,
-        splits,
+        (a, b),
         groups=None if groups is None else splits[0].units,
-        totals=(a, b),
     )
 
 
@@ -324,36 +319,52 @@ class RunFormat(PredictionFormat, total=False):
     higher_is_better: bool | None
 
 
-def read_pair(
-    a: Any, b: Any, labels: ArrayLike | PathLike[str] | None, names: tuple[str, str], reading: RunFormat
-) -> tuple[Any, Any, str, tuple[str, str]]:
-    """Read two trainings: one error per run of each, or the predictions of each; with their unit and names."""
+def two_names(names: Sequence[Any]) -> tuple[str, str]:
+    """Return two different names of trainings, or raise."""
     if len(names) != 2:
         raise InputError("must be two names, of a and of b.", argument="names", value=names)
     first, second = distinct_names(list(map(str, names)), "names")
-    scores = read_scores({"a": a, "b": b}, reading, labels)
+    return first, second
+
+
+def read_pair(
+    a: Any, b: Any, labels: ArrayLike | PathLike[str] | None, names: Sequence[Any], reading: RunFormat
+) -> tuple[Any, Any, str, tuple[str, str]]:
+    """Read two trainings: one error per run of each, or the predictions of each; with their unit and names."""
+    first, second = two_names(names)
+    (one, two), unit = read_trainings({first: a, second: b}, ("a", "b"), labels, reading)
+    return one, two, unit, (first, second)
+
+
+def read_trainings(
+    given: Mapping[str, Any], arguments: Sequence[str], labels: ArrayLike | PathLike[str] | None, reading: RunFormat
+) -> tuple[list[Any], str]:
+    """Read several trainings by name: one error per run of each, or the predictions of each; with their unit.
+
+    Examples of predictions come in the order of the first training that names them, with groups that any of them knows.
+    """
+    scores = read_scores(dict(zip(arguments, given.values(), strict=True)), reading, labels)
     if scores is not None:
-        (one, two), unit = scores
-        return one, two, unit, (first, second)
-    given_as_predictions = isinstance(a, Predictions) and isinstance(b, Predictions)
-    a, b = open_files({first: a, second: b}, labels, reading)
-    if isinstance(a, Predictions) and isinstance(b, Predictions):
-        b = align_examples(a, b, (first, second))  # before labels and groups, which are in the order of a
-    given = []
-    for p, name in ((a, first), (b, second)):
-        # What is said of an array beside Predictions is not about these, which know their axes and kind.
-        options = array_format(reading) if given_as_predictions else asked_of(p, array_format(reading))
-        given.append(read_predictions(p, labels, argument=name, directed=True, **options))
-    return given[0], given[1], given[0].unit, (first, second)
-
-
-def open_files(given: Mapping[str, Any], labels: ArrayLike | PathLike[str] | None, reading: RunFormat) -> list[Any]:
-    """Read the predictions of the files that are named; arrays and predictions stay as they are."""
+        return scores
     options = array_format(reading)
-    return [
-        read_predictions(p, labels, argument=name, directed=True, **options) if isinstance(p, str | PathLike) else p
+    opened = {
+        name: read_predictions(p, labels, argument=name, directed=True, **options)
+        if isinstance(p, str | PathLike)
+        else p
         for name, p in given.items()
+    }
+    # Before labels and groups are given to arrays: these are in the order of the first.
+    named = {name: p for name, p in opened.items() if isinstance(p, Predictions)}
+    first = next((name for name, p in named.items() if p.example_ids is not None), None)
+    if first is not None:
+        opened |= {name: align_examples(named[first], p, (first, name)) for name, p in named.items()}
+    # What is said of an array beside Predictions is not about these, which know their axes and kind.
+    plain = all(isinstance(p, Predictions) for p in given.values())
+    read = [
+        read_predictions(p, labels, argument=argument, directed=True, **(options if plain else asked_of(p, options)))
+        for argument, p in zip(arguments, opened.values(), strict=True)
     ]
+    return share_groups(read), read[0].unit
 
 
 def array_format(reading: RunFormat) -> PredictionFormat:

@@ -17,15 +17,7 @@ from curvewise.errors import InputError, brief, prefix, quietly, warn_all
 from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_number, format_pvalue, format_value
 from curvewise.types.predictions import Predictions, asked_of
-from curvewise.types.results import (
-    FloatArray,
-    Interval,
-    Result,
-    check_level,
-    check_whole,
-    distinct_names,
-    interval_columns,
-)
+from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole, interval_columns
 from curvewise.variance.anova import (
     FEWEST,
     QUANTITIES,
@@ -46,7 +38,7 @@ from curvewise.variance.anova import (
     variance_degrees,
 )
 from curvewise.variance.decompose import VarianceDecomposition, decompose_variance
-from curvewise.variance.difference import share_groups, unpaired_difference
+from curvewise.variance.difference import share_groups, two_names, unpaired_difference
 
 DRAWS = 20_000
 """Draws for the interval of a ratio of distribution-wise standard deviations."""
@@ -96,10 +88,7 @@ def compare_variances(
     ('loud varies more', 2.1)
     """
     check_level(level)
-    if len(names) != 2:
-        raise InputError("must be two names, of a and of b.", argument="names", value=names)
-    first, second = distinct_names(list(map(str, names)), "names")
-    names = (first, second)
+    names = two_names(names)
     one, two = (measure_split(given, labels, name, reading) for given, name in ((a, "a"), (b, "b")))
     unit = one[0].unit
     if unit != two[0].unit:
