@@ -347,12 +347,10 @@ def read_trainings(
     if scores is not None:
         return scores
     options = array_format(reading)
-    opened = {
-        name: read_predictions(p, labels, argument=name, directed=True, **options)
-        if isinstance(p, str | PathLike)
-        else p
-        for name, p in given.items()
-    }
+    opened = dict(given)
+    for name, p in given.items():
+        if isinstance(p, str | PathLike):
+            opened[name] = read_predictions(p, labels, argument=name, directed=True, **options)
     # Before labels and groups are given to arrays: these are in the order of the first.
     named = {name: p for name, p in opened.items() if isinstance(p, Predictions)}
     first = next((name for name, p in named.items() if p.example_ids is not None), None)

@@ -468,7 +468,7 @@ def measure_sweep(
     if not isinstance(predictions, Mapping) or not predictions:
         raise InputError("must map values to runs: {0.1: …, 0.2: …}.", argument="predictions")
     if wrong := [v for v in predictions if not isinstance(v, Real) or not math.isfinite(v)]:
-        problem = f"has the key {brief(wrong[0])}, which is no number: a sweep needs the values of the hyperparameter."
+        problem = f"has the key {brief(wrong[0])}, which is not a number: a sweep needs values of the hyperparameter."
         remedy = "For named settings use decompose_variance on each."
         raise InputError(problem, argument="predictions", remedy=remedy)
     values = sorted(predictions)
