@@ -7,15 +7,9 @@ import pytest
 from scipy import stats
 
 from curvewise.errors import InputError
-from curvewise.types import Interval, Predictions
+from curvewise.types import Predictions
 from curvewise.variance.decompose import decompose_variance
-from curvewise.variance.luck import (
-    best_of,
-    expected_correlation,
-    expected_of_pair,
-    expected_of_parts,
-    measure_seed_luck,
-)
+from curvewise.variance.luck import best_of, expected_correlation, measure_seed_luck
 
 
 @pytest.fixture(scope="module")
@@ -111,13 +105,15 @@ def test_no_real_variance_is_not_read_as_none():
     below = next(f for f in found if f.expected.estimate == 0 < f.expected.high)
     assert "which does not exclude some" in below.summary()
     assert f"up to {below.expected.high:.3f}" in below.summary()
-    assert expected_of_parts(Interval(0.0, 0.0, 0.5), (10, 10)).estimate == 0
-    pair = expected_of_pair(Interval(0.0, 0.0, 0.6), Interval(0.5, 0.2, 0.6))
-    assert tuple(pair) == pytest.approx((0.0, 0.0, 0.6))
-    unknown = expected_of_pair(Interval(np.nan, 0.0, 1.0), Interval(0.5, 0.2, 0.6))
-    assert np.isnan(unknown.estimate)
-    same = measure_seed_luck(np.tile(np.arange(40) % 4 == 0, (10, 1)), splits=0, kind="errors")
+    alike = np.tile(np.arange(40) % 4 == 0, (20, 1))
+    same = measure_seed_luck(alike, splits=0, kind="errors")
     assert "The correlation to expect is unknown" in same.summary()
+    for one in (runs_with_skill(rng, 20, 300, 0.0), alike):
+        two = runs_with_skill(rng, 20, 400, 0.8)
+        shares = [decompose_variance(errors, kind="errors", interval="F").share_interval for errors in (one, two)]
+        pair = measure_seed_luck(one, two, kind="errors").expected
+        wanted = [np.sqrt(a * b) for a, b in zip(*shares, strict=True)]
+        assert tuple(pair) == pytest.approx(wanted, nan_ok=True)
 
 
 @pytest.mark.parametrize("runs", [4, 9, 10])

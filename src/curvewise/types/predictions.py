@@ -743,8 +743,8 @@ def _coded(
         raise InputError(f"labels and {argument} must both be names or both be numbers.")
     if not named and labels.min() >= 0:
         # NaN is left for the reading, which names the run.
-        whole = np.dtype(values.dtype).kind in "bu" or not _smallest(values) < 0
-        if whole:
+        blocks = (np.asarray(values[i : i + 1024]) for i in range(0, values.shape[0], 1024))
+        if np.dtype(values.dtype).kind in "bu" or not min(float(block.min()) for block in blocks) < 0:
             return values, _whole(labels, "labels"), None
     # np.unique would make a class of NaN.
     held = np.asarray(values)
@@ -758,10 +758,6 @@ def _coded(
             f"{brief(names[codes[:size].min()].item())}. Write classes alike in both, in case and spaces, too."
         )
     return codes[size:].reshape(held.shape), codes[:size], tuple(names.tolist())
-
-
-def _smallest(values: Any) -> float:
-    return min(float(np.asarray(values[i : i + 1024]).min()) for i in range(0, values.shape[0], 1024))
 
 
 def _members(groups: ArrayLike) -> NDArray[np.int64]:

@@ -542,10 +542,9 @@ def judge_tails(run_errors: FloatArray) -> Tails:
 
 
 def example_variance(values: FloatArray, groups: NDArray[np.int64] | None = None) -> tuple[float, float]:
-    """Return the variance of a mean over sampled examples (or groups), and its degrees of freedom.
-
-    Without groups each example is a cluster of one.
-    """
+    """Return the variance of a mean over sampled examples (or groups), and its degrees of freedom."""
+    if groups is None:
+        return float(values.var(ddof=1)) / len(values), len(values) - 1.0
     design = sample_design(len(values), groups)
     return float(design.variance(values)), float(design.degrees(values))
 

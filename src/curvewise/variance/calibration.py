@@ -124,17 +124,18 @@ def measure_calibration(
     votes = count_votes(given, least=4, classes=2)
     totals = measure_totals(given)
     split = split_variance(totals)
-    moments = measure_moments(given, votes, level)
+    moments, ratios = measure_moments(given, votes, level)
+    checks = _checks(list(ratios), [moments[name][0] for name in ratios])
     error = clipped(mean_interval(totals, split, level))
-    predicted = _predicted(votes, error, moments.spread)
+    predicted = _predicted(votes, error, moments["spread"][0].estimate)
     # The variance of true error is added as estimated: its own interval is not in that of the total.
     added = (1 - 1 / votes.examples) * max(0.0, split.distribution)
     total = {name: _interval_of(np.sqrt(np.array([*i]) ** 2 + added), level) for name, i in predicted.items()}
-    rejected = min(check.adjusted for check in moments.checks) < 1 - level
-    within = all(1 / (1 + tolerance) <= r.low and r.high <= 1 + tolerance for r in moments.ratios.values())
+    rejected = min(check.adjusted for check in checks) < 1 - level
+    within = all(1 / (1 + tolerance) <= r.low and r.high <= 1 + tolerance for r in ratios.values())
     verdict = ("close" if within else "fails") if rejected else "holds" if within else "undecided"
     notes = []
-    if any(math.isnan(r.estimate) for r in moments.ratios.values()):
+    if any(math.isnan(r.estimate) for r in ratios.values()):
         notes.append("no run errs, or no two runs disagree: there is nothing to test.")
     if votes.runs < 10 and verdict != "fails":
         notes.append(f"{votes.runs} runs say little about how all runs would vote: train 10 or more.")
@@ -150,9 +151,9 @@ def measure_calibration(
         distribution_variance=split.distribution,
         predicted=predicted,
         total=total,
-        checks=moments.checks,
-        class_checks=moments.class_checks,
-        ratios=moments.ratios,
+        checks=checks,
+        class_checks=_checks(list(map(str, votes.names)), moments[GAP][1:]),
+        ratios=ratios,
         tolerance=tolerance,
         verdict=verdict,
         level=level,
@@ -314,8 +315,13 @@ def _interval_of(ends: FloatArray, level: float) -> Interval:
     return Interval(estimate, low, high, level)
 
 
-def measure_moments(predictions: Predictions, votes: Votes, level: float) -> VoteMoments:
-    """Estimate and test the moments, with the runs and the examples sampled."""
+def measure_moments(
+    predictions: Predictions, votes: Votes, level: float
+) -> tuple[dict[str, list[MeanTest]], dict[str, Interval]]:
+    """Test the moments that calibration makes 0, of all classes and of each, with the runs and the examples sampled.
+
+    Beside them, for the moments of all classes, the predicted standard deviation over the actual one.
+    """
     r, right = votes.runs, votes.right
     true = np.arange(votes.classes) == votes.truth[:, None]
     error, disagreement = float(votes.error.mean()), float(votes.disagreement.mean())
@@ -334,32 +340,7 @@ def measure_moments(predictions: Predictions, votes: Votes, level: float) -> Vot
     ratios = {GAP: _root_ratio(error, disagreement, disagreement, half.get("gap ratio"), level)}
     if votes.classes > 2:
         ratios[IDENTITY] = _root_ratio(spread, variance, spread, half.get("identity ratio"), level)
-    return VoteMoments(
-        checks=_checks(list(ratios), [means[name][0] for name in ratios]),
-        class_checks=_checks(list(map(str, votes.names)), means[GAP][1:]),
-        ratios=ratios,
-        spread=means["spread"][0].estimate,
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class VoteMoments:
-    """Moments of the votes that calibration makes 0, tested.
-
-    Attributes
-    ----------
-    checks, class_checks : tuple of CalibrationCheck
-        The two moments, and the first by class.
-    ratios : dict
-        By check: standard deviation that calibration would predict over the actual one.
-    spread : Interval
-        Mean of Σ q²(1 − q).
-    """
-
-    checks: tuple[CalibrationCheck, ...]
-    class_checks: tuple[CalibrationCheck, ...]
-    ratios: Mapping[str, Interval]
-    spread: Interval
+    return means, ratios
 
 
 def _spread(count: NDArray[Any], runs: int, true: NDArray[np.bool_]) -> FloatArray:

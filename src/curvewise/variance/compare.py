@@ -366,7 +366,9 @@ class RunComparison(Result):
         new, seen = (format_interval(display.interval(d), unit) for d in (self.difference, self.test_set_difference))
         here = f"{seen} on this test set"
         known = self.runs != (1, 1) and not math.isnan(self.test_set_pvalue)
-        by = self._floor() or self._by_permutation()
+        # The p-value on new data is by t; say why this one is above it, if it is.
+        above = self.test_set_pvalue > self.pvalue and self.test_set_pvalue >= SMALL_PVALUE
+        by = self._floor() or (" by permutation of the runs" if above else "")
         here += f" ({format_pvalue(self.test_set_pvalue)}{by})" if known else ""
         there = f"{new} on new data ({format_pvalue(self.pvalue)}) and "
         there = there if self.scope == "distribution" else ""
@@ -406,11 +408,6 @@ class RunComparison(Result):
         if smallest < SMALL_PVALUE:  # which is not written out
             return ""
         return f", the smallest possible with {f'{one} pairs' if self.paired else f'{one} + {two} runs'}"
-
-    def _by_permutation(self) -> str:
-        """Say why the p-value on this test set is above that on new data, which is by t, if it is."""
-        p = self.test_set_pvalue
-        return " by permutation of the runs" if p > self.pvalue and p >= SMALL_PVALUE else ""
 
 
 def _is_void(chance: Interval) -> bool:

@@ -100,7 +100,8 @@ def measure_seed_luck(
         firsts, seconds = sums / size, (totals.run[:, None] * given.examples - sums) / (given.examples - size)
         one, two = firsts[:, 0], seconds[:, 0]
         sizes = int(size[0]), given.examples - int(size[0])
-        expected = expected_of_parts(share_interval(split_variance(totals), level), sizes)
+        share = share_interval(split_variance(totals), level)
+        expected = Interval(*(expected_correlation(end, sizes) for end in share), level)
         average = None
         if splits:  # the mean over random splits, and the limits between which they fall
             r = [correlate(a, b, level)[0].estimate for a, b in zip(firsts.T[1:], seconds.T[1:], strict=True)]
@@ -120,7 +121,9 @@ def measure_seed_luck(
         if both[0].unit != both[1].unit:
             raise InputError("first and second must both be errors or both be losses.")
         one, two, sizes = both[0].run, both[1].run[order], (given.examples, other.examples)
-        expected = expected_of_pair(*(share_interval(split_variance(t), level) for t in both))
+        # Runs that are equally good on both sets differ by chance only: √(α₁α₂), for the estimates and for both limits.
+        shares = (share_interval(split_variance(t), level) for t in both)
+        expected = Interval(*(math.sqrt(a * b) for a, b in zip(*shares, strict=True)), level)
         average, splits, unit, how = None, 0, both[0].unit, "pair"
     correlation, pvalue = correlate(one, two, level)
     notes = []
@@ -302,12 +305,6 @@ def part_errors(predictions: Predictions, masks: NDArray[np.bool_]) -> FloatArra
     return np.concatenate(sums).astype(np.float64)
 
 
-def expected_of_parts(share: Interval, sizes: tuple[int, int]) -> Interval:
-    """Return that correlation with its limits."""
-    estimate, low, high = (expected_correlation(end, sizes) for end in share)
-    return Interval(estimate, low, high, share.level)
-
-
 def expected_correlation(share: float, sizes: tuple[int, int]) -> float:
     """Return the correlation of two parts of a test set of which this share of the variance is real.
 
@@ -316,12 +313,6 @@ def expected_correlation(share: float, sizes: tuple[int, int]) -> float:
     """
     parts = [share + (1 - share) * sum(sizes) / size for size in sizes]
     return share / math.sqrt(parts[0] * parts[1])
-
-
-def expected_of_pair(first: Interval, second: Interval) -> Interval:
-    """Return the correlation on two test sets of runs that are equally good on both, from both shares."""
-    estimate, low, high = (math.sqrt(a * b) for a, b in zip(first, second, strict=True))
-    return Interval(estimate, low, high, first.level)
 
 
 def correlate(x: FloatArray, y: FloatArray, level: float) -> tuple[Interval, float]:

@@ -121,7 +121,7 @@ def measure_dependent_pairs(
     kept = np.flatnonzero(share * (1 - share) >= min_effect)  # others cannot deviate so much
     notes = _announce(len(kept), given, level)
     search = PairSearch(wrong[kept], runs, n, min_effect, level, multiplicity)
-    columns = column_pack(_packed_blocks(given), n, runs)[kept]
+    columns = _packed_columns(given)[kept]
     done = 0
     for i, j, counts in iter_pair_counts(columns):
         search.add(i, j, counts, limit)
@@ -158,7 +158,7 @@ def _named_pairs(
     first, second = np.array(places, dtype=np.int64).T
     examples, inverse = np.unique([first, second], return_inverse=True)
     i, j = inverse.reshape(2, -1)
-    columns = column_pack(_packed_blocks(given), given.examples, given.runs)[examples]
+    columns = _packed_columns(given)[examples]
     both = np.bitwise_count(columns[i] & columns[j]).sum(axis=1).astype(np.int64)
     search = PairSearch(wrong[examples], given.runs, given.examples, min_effect, level, multiplicity)
     search.tests = len(i)
@@ -340,11 +340,12 @@ def _announce(kept: int, given: Predictions, level: float) -> list[str]:
     return notes
 
 
-def _packed_blocks(given: Predictions) -> Iterator[NDArray[np.uint8]]:
+def _packed_columns(given: Predictions) -> WordArray:
     if given.packed is None:
-        yield from (np.packbits(errors, axis=1) for _, errors in given.error_blocks())
+        blocks = (np.packbits(errors, axis=1) for _, errors in given.error_blocks())
     else:
-        yield from (~bits if given.higher_is_better else bits for _, bits in given.blocks())
+        blocks = (~bits if given.higher_is_better else bits for _, bits in given.blocks())
+    return column_pack(blocks, given.examples, given.runs)
 
 
 class PairSearch:

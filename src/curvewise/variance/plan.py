@@ -305,21 +305,16 @@ class RunPlan(Result):
         """Return one row per number of runs; headings say which effect the power is for, and which power detects."""
         shown = (self.table_detectable, self.table_standard_error, self.table_half_width)
         detected, error, half = (self._in_digits(column.tolist()) for column in shown)
+        # The effect as it was given, or in the digits of the table.
+        effect = format_target(self.effect, self.unit) if self.detectable is None else self._in_digits([self.effect])[0]
         return {
             "runs": [int(n) for n in self.table_runs],
-            f"power for {self._said_effect}": [f"{p:.0%}" for p in self.table_power],
+            f"power for {effect}": [f"{p:.0%}" for p in self.table_power],
             f"{self.power:.0%} power for": detected,
             "std error": error,
             "half-width": half,
             "narrowed by one more": [f"{p:.1%}" if np.isfinite(p) else "–" for p in self.table_one_more],
         }
-
-    @property
-    def _said_effect(self) -> str:
-        """The effect as it was given, or in the digits of the table."""
-        if self.detectable is not None:
-            return self._in_digits([self.detectable.estimate])[0]
-        return format_target(self.effect, self.unit)
 
     def _in_digits(self, values: Sequence[float]) -> list[str]:
         """Write numbers with one number of decimals, which gives the smallest standard error two digits."""
