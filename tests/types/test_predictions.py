@@ -252,3 +252,11 @@ def test_missing_values_of_pandas_are_named() -> None:
 def test_a_negative_label_is_named() -> None:
     with pytest.raises(InputError, match="not -5"):
         as_predictions(ERRORS, LABELS - 5, kind="errors")
+
+
+def test_axes_that_turn_predictions_away_from_their_labels_are_to_be_left_out():
+    votes, labels = np.zeros((4, 9), int), np.arange(9) % 2
+    with pytest.raises(InputError, match=r"transposed. Rows are runs: leave axes=\('examples', 'runs'\) out"):
+        as_predictions(votes, labels, axes=("examples", "runs"))
+    with pytest.raises(InputError, match=r"pass predictions.T, or axes="):
+        as_predictions(votes.T, labels)

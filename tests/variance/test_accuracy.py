@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, quietly
 from curvewise.variance import accuracy
 from curvewise.variance.accuracy import (
     binomial_pmf,
@@ -167,3 +167,10 @@ def test_hits_without_labels_are_asked_for():
         measure_accuracy_distribution(hits)
     a = measure_accuracy_distribution(hits, kind="correct")
     assert a.accuracy.estimate == pytest.approx(hits.mean())
+
+
+def test_limits_of_a_mean_accuracy_are_accuracies():
+    errors = np.random.default_rng(0).random((2, 300)) < np.array([[0.85], [0.95]])
+    with quietly():
+        a = measure_accuracy_distribution(errors, kind="errors")
+    assert a.accuracy.low == 0

@@ -379,7 +379,11 @@ def test_sweep_along_files(call, files, tmp_path):
         assert "values of the width" in seen.out
         assert picture.stat().st_size > 5000
     assert "such as 0.5=usual.npz" in call("variance", "sweep", files["a"]).err
-    assert "'slow' is no number" in call("variance", "sweep", f"slow={files['a']}").err
+    for odd in ("slow", "nan"):
+        assert f"'{odd}' is no number" in call("variance", "sweep", f"{odd}={files['a']}").err
+    twice = call("variance", "sweep", f"0.5={files['a']}", f"0.50={files['b']}")
+    assert twice.code == 2
+    assert "'0.5' and '0.50' are the same number" in twice.err
     assert "--by goes with one store" in call("variance", "sweep", files["a"], "--by", "rate").err
 
 
@@ -405,6 +409,8 @@ def test_twins_of_files(call, tmp_path):
     assert wrong.code == 1
     assert "`curvewise variance twins` on its store" in wrong.err
     assert "is no store of runs" in call("variance", "twins", base).err
+    twice = call("variance", "twins", base, f"4={tmp_path / 'at4.npz'}", f"4.0={tmp_path / 'at0.npz'}")
+    assert "'4' and '4.0' are the same number" in twice.err
 
 
 def test_test_sets_of_files(call, tmp_path):

@@ -353,14 +353,17 @@ def check_labelled(labels: AnyArray, argument: str, remedy: str = "") -> None:
     )
 
 
-def check_labels(labels: AnyArray, shape: tuple[int, int]) -> None:
-    """Check that labels belong to the examples, along the second axis."""
+def check_labels(labels: AnyArray, shape: tuple[int, int], axes: Sequence[str] | None = None) -> None:
+    """Check that labels belong to the examples, along the second axis; ``axes`` are those that were asked for."""
     if labels.shape == (shape[1],):
         return
     if labels.shape == (shape[0],):
+        remedy = f"pass predictions.T, or {arg('axes', ('examples', 'runs'))}"
+        if axes is not None:  # which turned it
+            remedy = f"leave {arg('axes', tuple(axes))} out"
         raise InputError(
             f"labels has {shape[0]:,} entries and predictions has {shape[0]:,} rows × {shape[1]:,} columns: it looks "
-            f"transposed. Rows are runs: pass predictions.T, or {arg('axes', ('examples', 'runs'))}."
+            f"transposed. Rows are runs: {remedy}."
         )
     raise InputError(
         f"labels has shape {labels.shape}; predictions has {shape[0]:,} runs × {shape[1]:,} examples, and needs one "
@@ -422,7 +425,7 @@ def as_predictions(
         _check_order(values.shape, truth, argument)
     codes, names = None, None
     if truth is not None:
-        check_labels(truth, (int(values.shape[0]), int(values.shape[1])))
+        check_labels(truth, (int(values.shape[0]), int(values.shape[1])), axes)
         values, codes, names = _coded(values, truth, kind, argument)
     members = None if groups is None else _members(groups)
     assumed = given_kind is None and kind in ("errors", "losses")

@@ -20,7 +20,7 @@ from curvewise.errors import InputError
 from curvewise.text import format_interval, format_pvalue, format_value
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import FloatArray, Interval, Result, check_level
-from curvewise.variance.anova import measure_totals, mostly_wrong, read_predictions, run_std, split_variance
+from curvewise.variance.anova import clipped, measure_totals, mostly_wrong, read_predictions, run_std, split_variance
 
 NOTHING = 1e-12
 """Probability below which a number of errors is left out of the distributions."""
@@ -102,7 +102,7 @@ def measure_accuracy_distribution(
     return AccuracyDistribution(
         runs=runs,
         examples=n,
-        accuracy=Interval(mean, mean - half, min(1.0, mean + half), level),
+        accuracy=clipped(Interval(mean, mean - half, mean + half, level)),
         measured_std=std,
         independent_std=math.sqrt(split.independent),
         binomial_std=math.sqrt(binomial),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
@@ -557,12 +558,9 @@ def sweep(
     from curvewise.variance.variances import measure_sweep
 
     found = named_runs(files, reading, by, "0.5=usual.npz")
-    values: dict[float, Any] = {}
-    for text, runs in found.items():
-        try:
-            values[float(text)] = runs
-        except ValueError:
-            raise UsageError(f"{text!r} is no number: a sweep is along the values of a hyperparameter.") from None
+    if odd := [text for text in found if not _is_number(text)]:
+        raise UsageError(f"{odd[0]!r} is no number: a sweep is along the values of a hyperparameter.")
+    values = _by_number(found)
     with quietly():
         result = measure_sweep(values, name=name or by or "hyperparameter", level=level, rng=seed)
     title = f"{len(values)} values of the {result.name}"
@@ -612,12 +610,27 @@ def twins(
     else:
         base = reading.load(files[0], alone=False)
         poked = named_runs(files[1:], reading, None, "0=poked.npz")
-        if all(text.replace(".", "", 1).isdigit() for text in poked):
-            poked = {float(text): runs for text, runs in poked.items()}
+        poked = _by_number(poked) if all(map(_is_number, poked)) else poked
     other = None if reseeded is None else reading.load(reseeded, alone=False)
     with quietly():
         result = measure_twins(base, poked, reseeded=other, level=level)
     return page.answer(result, f"{result.runs:,} runs with their twins")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _by_number(found: Mapping[str, Predictions]) -> dict[float, Predictions]:
+    """Return runs by the numbers that their names are, each of which may be there once."""
+    first: dict[float, str] = {}
+    for text in found:
+        if (other := first.setdefault(float(text), text)) != text:
+            raise UsageError(f"{other!r} and {text!r} are the same number: give the runs of each value once.")
+    return {float(text): runs for text, runs in found.items()}
 
 
 @variance.command(name="test-sets")
