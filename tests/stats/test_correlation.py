@@ -123,3 +123,11 @@ def test_a_missing_value_leaves_no_correlation(measure) -> None:
     assert np.isnan(measure(hole[None], whole)).all()
     assert np.isnan(measure(whole[None], hole)).all()
     assert np.isnan(pearson(np.array([[1.0, 2.0, 3.0, np.inf]]), whole)).all()
+
+
+@pytest.mark.parametrize("size", [9, 150])
+def test_infinite_values_are_ranked(size):
+    rng = np.random.default_rng(0)
+    row, target = rng.normal(size=(2, size))
+    row[:3], row[3:5], target[4:6] = -np.inf, np.inf, np.inf
+    assert kendall(row[None], target) == pytest.approx(stats.kendalltau(row, target).statistic)

@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import curvewise as cw
+from curvewise.errors import InputError
 from curvewise.text import format_interval, format_number, format_table
-from curvewise.types import Interval, Result, plain
+from curvewise.types import Interval, Result, Unit, plain
 
 
 @given(st.floats(allow_nan=True, allow_infinity=True))
@@ -179,3 +180,10 @@ def test_latex_of_names_that_mean_something_to_it():
         r"-$\gamma$ $\beta$ $\times$ $\infty$ -- & 4.50 \\",
         r"$-\infty$ & 5.50 \\",
     ]
+
+
+def test_an_error_below_0_by_rounding_is_0():
+    assert Unit("fraction").errors([1 - 0.9 - 0.1, 0.5]).tolist() == [0.0, 0.5]
+    assert Unit("percent", higher_is_better=True).errors([100.00000000000001, 40]).tolist() == [0.0, 60.0]
+    with pytest.raises(InputError, match="holds -1e-09, which is no fraction"):
+        Unit("fraction").errors([-1e-9])

@@ -21,10 +21,13 @@ def kendall(rows: FloatArray, target: FloatArray) -> FloatArray:
         # "asymptotic" is the p-value's method, which is not used: the cheapest.
         return np.array([kendalltau(row, target, method="asymptotic").statistic for row in rows])
     first, second = np.triu_indices(len(target), 1)
-    up = np.sign(target[first] - target[second])
+    # By ranks: the difference of two infinite values is not a number.
+    places = average_ranks(target)
+    up = np.sign(places[first] - places[second])
     found = np.empty(len(rows))
     for row, values in enumerate(rows):
-        signs = np.sign(values[first] - values[second])
+        places = average_ranks(values)
+        signs = np.sign(places[first] - places[second])
         # τ-b: ties of either side are taken out of the denominator.
         untied = np.count_nonzero(signs) * np.count_nonzero(up)
         found[row] = signs @ up / np.sqrt(untied) if untied else np.nan

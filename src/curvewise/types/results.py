@@ -139,12 +139,16 @@ class Unit:
                 "of a blind guess."
             )
         # Percentages read as fractions would be off by a factor of 100 without any other sign.
-        if self.bounded and array.size and (array.min() < 0 or array.max() > self.top):
+        if not self.bounded or not array.size:
+            return array
+        slack = 1e-12 * self.top  # 1 − 0.9 − 0.1 is −3e-17
+        if array.min() < -slack or array.max() > self.top + slack:
             worst = array.min() if array.min() < 0 else array.max()
             raise InputError(
                 f"{argument} holds {worst:g}, which is no {self.name} (0 to {self.top:g}). " + self._remedy(array)
             )
-        return self.top - array if self.bounded and self.higher_is_better else array
+        inside = np.clip(array, 0.0, self.top)
+        return self.top - inside if self.higher_is_better else inside
 
     def _remedy(self, array: FloatArray) -> str:
         if array.min() >= 0 and array.max() <= 100 and self.name == "fraction":
