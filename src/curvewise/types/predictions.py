@@ -408,7 +408,7 @@ def as_predictions(
     if isinstance(predictions, Predictions):
         return _directed(_amended(predictions, labels, kind, axes, groups), directed, argument)
     values = _as_source(predictions, argument)
-    truth = None if labels is None else _known(_plain(np.asarray(as_unmasked(labels, "labels")), "labels"), "labels")
+    truth = None if labels is None else _entries(labels, "labels")
     if truth is not None:
         check_labelled(truth, "labels")
     if axes is not None:
@@ -603,7 +603,7 @@ def _amended(
     if kind is not None or axes is not None:
         raise InputError(f"predictions already knows its kind and axes: leave {arg('kind')} and {arg('axes')} out.")
     if labels is not None:
-        truth = np.asarray(as_unmasked(labels, "labels"))
+        truth = _entries(labels, "labels")
         check_labels(truth, given.shape)
         check_labelled(truth, "labels")
         known = given.true_classes
@@ -765,11 +765,12 @@ def _coded(
 
 def _members(groups: ArrayLike) -> NDArray[np.int64]:
     """Number the groups."""
-    values = _plain(np.asarray(as_unmasked(groups, "groups")), "groups")
-    return _codes(_known(values, "groups"))[1]
+    return _codes(_entries(groups, "groups"))[1]
 
 
-def _known(values: AnyArray, argument: str) -> AnyArray:
+def _entries(given: ArrayLike, argument: str) -> AnyArray:
+    """Return labels or groups as an array in which none is missing."""
+    values = _plain(np.asarray(as_unmasked(given, argument)), argument)
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise InputError(f"{argument} holds NaN or infinite values: every example needs one.")
     return values

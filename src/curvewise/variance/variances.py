@@ -308,7 +308,7 @@ def variance_ratio(
     (2.4, True, True)
     """
     draws = check_whole(draws, "draws", FEWEST_DRAWS)
-    tails = _PooledTails() if run_errors is None else _PooledTails.of(*run_errors)
+    tails = _PooledTails(run_errors or ())
     test_set = _test_set_ratio(a, b, tails, level)
     # The kurtosis is pooled at the compatible ratio nearest to 1, the one that the test of equality speaks of.
     nearest = min(max(1.0, test_set.low), max(1e-12, test_set.high))
@@ -361,29 +361,23 @@ class VarianceRatio:
     excess_kurtosis: float
 
 
-@dataclass(frozen=True)
 class _PooledTails:
     """Sums of squares and fourth powers of two samples, from which their pooled kurtosis follows."""
 
-    count: int = 0
-    squares: tuple[float, float] = (0.0, 0.0)
-    fourths: tuple[float, float] = (0.0, 0.0)
-
-    @classmethod
-    def of(cls, a: FloatArray, b: FloatArray) -> _PooledTails:
-        squares, fourths = [], []
-        for x in (a, b):
+    def __init__(self, samples: Sequence[FloatArray]) -> None:
+        self.count = sum(map(len, samples))
+        self.squares, self.fourths = list[float](), list[float]()
+        for x in samples:
             n = len(x)
             # Bonett's mean without the outer values, more of them the fewer there are.
             cut = min((n - 1) // 2, int(n / (2 * math.sqrt(n - 4)))) if n > 4 else 0
-            squares.append(float(((x - x.mean()) ** 2).sum()))
-            fourths.append(float(((x - np.sort(x)[cut : n - cut].mean()) ** 4).sum()))
-        return cls(len(a) + len(b), (squares[0], squares[1]), (fourths[0], fourths[1]))
+            self.squares.append(float(((x - x.mean()) ** 2).sum()))
+            self.fourths.append(float(((x - np.sort(x)[cut : n - cut].mean()) ** 4).sum()))
 
     def excess(self, ratio: float) -> float:
         """Return the excess kurtosis of both samples once a is divided by ``ratio``; at least 0."""
-        square = self.squares[0] / ratio**2 + self.squares[1]
-        if self.count == 0 or square == 0:
+        square = self.squares[0] / ratio**2 + self.squares[1] if self.count else 0.0
+        if square == 0:
             return 0.0
         fourth = self.fourths[0] / ratio**4 + self.fourths[1]
         return max(0.0, self.count * fourth / square**2 - 3)
