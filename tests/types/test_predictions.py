@@ -260,3 +260,13 @@ def test_axes_that_turn_predictions_away_from_their_labels_are_to_be_left_out():
         as_predictions(votes, labels, axes=("examples", "runs"))
     with pytest.raises(InputError, match=r"pass predictions.T, or axes="):
         as_predictions(votes.T, labels)
+
+
+def test_predictions_are_made_of_lists():
+    given = Predictions([[0, 1, 1], [0, 1, 0]], "labels", labels=[0, 1, 0], groups=[0, 0, 1], run_ids=["a", "b"])
+    assert given.errors().tolist() == [[0, 0, 1], [0, 0, 0]]
+    assert given.subset(runs=[1]).run_ids.tolist() == ["b"]
+    with pytest.raises(InputError, match="rows have unequal lengths"):
+        Predictions([[0, 1], [1]], "errors")
+    with pytest.raises(InputError, match="groups holds NaN"):
+        Predictions([[0, 1], [1, 1]], "errors", groups=[1.0, np.nan])

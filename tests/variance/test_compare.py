@@ -1033,6 +1033,8 @@ def test_messages_hold_no_types_of_numpy():
         lambda: cw.variance.measure_bipartitions({np.int64(1): cw.variance.load_predictions(votes, truth)}),
         lambda: cw.variance.measure_ensemble(votes, truth, sizes=[np.int64(3), 99]),
         lambda: cw.decompose_variance(np.float32(votes) + np.float32(0.5), truth, kind="labels"),
+        lambda: compare_runs(votes, votes, truth, names=np.array(["one", "two", "three"])),
+        lambda: cw.variance.plan_stopping(np.array([10, 5])),
     ]
     for call in calls:
         with pytest.raises(InputError) as caught:

@@ -14,7 +14,7 @@ from scipy.special import expit, logit, ndtri, stdtr
 
 from curvewise.errors import InputError
 from curvewise.stats.intervals import SampledMean
-from curvewise.types.results import FloatArray, Interval, check_whole
+from curvewise.types.results import FloatArray, Interval, check_whole, plain
 
 EXACT_UP_TO = 20_000
 """Up to so many arrangements all are tried; beyond, some are drawn."""
@@ -297,7 +297,9 @@ def rising_looks(looks: ArrayLike) -> tuple[int, ...]:
     except InputError:
         planned = ()
     if not planned or not all(x < y for x, y in pairwise(planned)):
-        raise InputError("must be rising whole numbers from 2 on, such as [5, 10, 20].", argument="looks", value=looks)
+        raise InputError(
+            "must be rising whole numbers from 2 on, such as [5, 10, 20].", argument="looks", value=plain(looks)
+        )
     return planned
 
 

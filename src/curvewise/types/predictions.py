@@ -102,6 +102,9 @@ class Predictions:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise InputError(f"{arg('kind', self.kind)} is not known: use one of {', '.join(map(repr, KINDS))}.")
+        for name in ("values", "labels", "groups", "run_ids", "example_ids", "seeds"):
+            if isinstance(given := getattr(self, name), list | tuple):
+                object.__setattr__(self, name, as_unmasked(given, name))
         self._check_shape()
         if self.labels is None and self.kind in ("labels", "probabilities"):
             raise InputError(
@@ -113,6 +116,8 @@ class Predictions:
             check_labelled(self.labels, "labels")
             if self.labels.dtype.kind not in "iub" or self.labels.min() < 0:
                 raise InputError("labels of Predictions must be whole numbers from 0 on.")
+        if self.groups is not None:
+            _entries(self.groups, "groups")  # NaN would be a group of its own
         for name in ("groups", "example_ids"):
             _check_length(name, getattr(self, name), self.examples, "examples")
         for name in ("run_ids", "seeds"):

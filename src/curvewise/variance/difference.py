@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from curvewise.errors import InputError, arg
 from curvewise.stats.intervals import KNOWN, SampledMean, both_sampled
 from curvewise.types.predictions import Predictions, asked_of
-from curvewise.types.results import FloatArray, Unit, distinct_names
+from curvewise.types.results import FloatArray, Unit, distinct_names, plain
 from curvewise.variance.anova import (
     PredictionFormat,
     Totals,
@@ -322,7 +322,7 @@ class RunFormat(PredictionFormat, total=False):
 def two_names(names: Sequence[Any]) -> tuple[str, str]:
     """Return two different names of trainings, or raise."""
     if len(names) != 2:
-        raise InputError("must be two names, of a and of b.", argument="names", value=names)
+        raise InputError("must be two names, of a and of b.", argument="names", value=plain(names))
     first, second = distinct_names(list(map(str, names)), "names")
     return first, second
 
