@@ -168,7 +168,7 @@ def compare_runs(
         verdict = "equivalent"
     else:
         verdict = sign_here if parts.scope == "test set" else _sign(parts.decisive.interval(level))
-    notes = _no_spread([name for name, identical in zip(names, parts.identical, strict=True) if identical])
+    notes = _no_spread({names[0]: (parts.a, one), names[1]: (parts.b, two)})
     if math.isnan(parts.test_set.variance):
         problem = "the error does not vary between runs: the results of other runs on this test set are unknown"
         notes.append(f"{problem}, and so are the interval and the p-value for it.")
@@ -475,8 +475,11 @@ def _known_names(a: Any, b: Any) -> tuple[str, str]:
     return (one, two) if one and two and one != two else ("a", "b")
 
 
-def _no_spread(names: Sequence[str]) -> list[str]:
-    """Warn of trainings whose runs are all the same, if there are any."""
+def _no_spread(trainings: Mapping[str, tuple[FloatArray, Any]]) -> list[str]:
+    """Warn of trainings whose runs are all the same, by the error of each run and by predictions if there are some."""
+    alike = [name for name, (errors, _) in trainings.items() if len(errors) > 1 and np.ptp(errors) == 0]
+    given = {name: runs for name, (_, runs) in trainings.items() if isinstance(runs, Predictions)}
+    names = [name for name in alike if name not in given or are_copies(given[name])]
     remedy = "If one run is given more than once, leave the copies out: the intervals count them as new runs."
     return [f"the runs of {_some(names)} do not differ at all. {remedy}"] if names else []
 
@@ -705,13 +708,6 @@ class _TrainingRuns:
     predictions: Predictions | None = None
     totals: Totals | None = None
 
-    @property
-    def identical(self) -> bool:
-        """True if runs are the same on every example, or have the same score."""
-        if len(self.errors) < 2 or np.ptp(self.errors) > 0:
-            return False
-        return self.predictions is None or are_copies(self.predictions)
-
     @classmethod
     def of(cls, given: Predictions | FloatArray, unit: str) -> _TrainingRuns:
         if not isinstance(given, Predictions):
@@ -735,7 +731,7 @@ def _difference(
 
 
 def _many_warnings(parts: list[Difference], read: Mapping[str, _TrainingRuns]) -> tuple[str, ...]:
-    notes = _no_spread([name for name, t in read.items() if t.identical])
+    notes = _no_spread({name: (t.errors, t.predictions) for name, t in read.items()})
     worst = max(read.values(), key=lambda t: float(t.errors.mean()))
     notes += mostly_wrong(float(worst.errors.mean()), worst.unit, worst.predictions)
     notes += few_groups(parts[0].groups) + _shared_subsets({name: t.predictions for name, t in read.items()})

@@ -76,8 +76,6 @@ class Difference:
         True if a training with one run has repeats of it, which show how much that run varies.
     groups : float, optional
         Groups of equal size that would weigh as much as the groups of examples.
-    copies : tuple of bool, optional
-        For a and b, True if its runs are the same on every example, where ``totals`` do not say it.
     """
 
     test_set: SampledMean
@@ -90,7 +88,6 @@ class Difference:
     conclusive: bool = True
     repeats: bool = False
     groups: float | None = None
-    copies: tuple[bool, bool] | None = None
 
     @property
     def splits(self) -> list[VarianceSplit]:
@@ -101,15 +98,6 @@ class Difference:
     def paired(self) -> bool:
         """True if run r of a goes with run r of b."""
         return bool(self.paired_by)
-
-    @property
-    def identical(self) -> tuple[bool, bool]:
-        """True for a, and for b, if its runs are all the same on every example, or have the same score."""
-        if self.copies is not None:
-            return self.copies
-        same = [s.test_set == s.independent == 0 for s in self.splits]
-        a, b = same or (len(x) > 1 and bool(np.ptp(x) == 0) for x in (self.a, self.b))
-        return a, b
 
     @property
     def scope(self) -> str:
@@ -220,16 +208,15 @@ def single_run_difference(a: Predictions, b: Predictions, distribution_std: floa
         method="one run",
         conclusive=distribution_std is not None,
         repeats=any(p.runs == 1 and p.repeats > 1 for p in (a, b)),
-        copies=(are_copies(a), are_copies(b)),
         groups=None if codes is None else 1 / float(((np.bincount(codes) / len(codes)) ** 2).sum()),
     )
 
 
 def are_copies(given: Predictions) -> bool:
-    """Return whether several runs are right and wrong on the same examples."""
+    """Return whether all runs are right and wrong on the same examples."""
     blocks = given.error_blocks()
     _, first = next(blocks)
-    return given.runs > 1 and bool((first == first[0]).all()) and all(bool((e == first[0]).all()) for _, e in blocks)
+    return bool((first == first[0]).all()) and all(bool((e == first[0]).all()) for _, e in blocks)
 
 
 def paired_difference(a: Predictions, b: Predictions) -> Difference:

@@ -100,8 +100,7 @@ def measure_seed_luck(
         firsts, seconds = sums / size, (totals.run[:, None] * given.examples - sums) / (given.examples - size)
         one, two = firsts[:, 0], seconds[:, 0]
         sizes = int(size[0]), given.examples - int(size[0])
-        share = share_interval(split_variance(totals), level)
-        expected = Interval(*(expected_correlation(end, sizes) for end in share), level)
+        expected = [expected_correlation(end, sizes) for end in share_interval(split_variance(totals), level)]
         average = None
         if splits:  # the mean over random splits, and the limits between which they fall
             r = [correlate(a, b, level)[0].estimate for a, b in zip(firsts.T[1:], seconds.T[1:], strict=True)]
@@ -123,7 +122,7 @@ def measure_seed_luck(
         one, two, sizes = both[0].run, both[1].run[order], (given.examples, other.examples)
         # Runs that are equally good on both sets differ by chance only: √(α₁α₂), for the estimates and for both limits.
         shares = (share_interval(split_variance(t), level) for t in both)
-        expected = Interval(*(math.sqrt(a * b) for a, b in zip(*shares, strict=True)), level)
+        expected = [math.sqrt(a * b) for a, b in zip(*shares, strict=True)]
         average, splits, unit, how = None, 0, both[0].unit, "pair"
     correlation, pvalue = correlate(one, two, level)
     notes = []
@@ -145,7 +144,7 @@ def measure_seed_luck(
         split=how,
         correlation=correlation,
         pvalue=pvalue,
-        expected=expected,
+        expected=Interval(expected[0], expected[1], expected[2], level),
         random=average,
         splits=splits,
         top=top,
