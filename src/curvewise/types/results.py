@@ -232,6 +232,8 @@ class Result(ABC):
     warnings: tuple[str, ...]
     row_names: ClassVar[Mapping[str, str]] = {}
     """Quantities as people read them, where that is not their identifier with blanks."""
+    unlisted: ClassVar[tuple[str, ...]] = ()
+    """Fields beside the private ones that :meth:`to_dict` and the repr leave out: arrays with an entry for each run."""
     smallest_pvalue: ClassVar[float] = 0.0
     """The smallest p-value that the method tells; people read it as an upper bound."""
 
@@ -250,7 +252,7 @@ class Result(ABC):
         words = []
         for f in fields(self):  # type: ignore[arg-type]
             value = getattr(self, f.name)
-            if f.name.startswith("_") or f.name in ("warnings", "notes"):
+            if f.name.startswith("_") or f.name in ("warnings", "notes", *self.unlisted):
                 continue
             if isinstance(value, Interval):
                 words.append(f"{f.name}={value}")
@@ -441,7 +443,9 @@ def plain(value: Any) -> Any:
 
 
 def _plain_fields(value: Any) -> dict[str, Any]:
-    return {f.name: plain(getattr(value, f.name)) for f in fields(value) if not f.name.startswith("_")}
+    unlisted = getattr(value, "unlisted", ())
+    names = [f.name for f in fields(value) if not f.name.startswith("_") and f.name not in unlisted]
+    return {name: plain(getattr(value, name)) for name in names}
 
 
 # Numbers and names out of what users pass.

@@ -123,7 +123,7 @@ def measure_accuracy_distribution(
         binomial_pmf=pmfs[1],
         level=level,
         warnings=tuple(notes),
-        _run_errors=totals.run,
+        run_errors=totals.run,
     )
 
 
@@ -165,9 +165,12 @@ class AccuracyDistribution(Result):
         Number of runs that made so many.
     independent_pmf, binomial_pmf : ndarray
         Probability of so many.
+    run_errors : ndarray
+        Test error of each run.
     """
 
     unit: ClassVar[str] = "fraction"
+    unlisted = ("run_errors",)
 
     runs: int
     examples: int
@@ -191,12 +194,7 @@ class AccuracyDistribution(Result):
     binomial_pmf: FloatArray
     level: float
     warnings: tuple[str, ...]
-    _run_errors: FloatArray
-
-    @property
-    def run_errors(self) -> FloatArray:
-        """Test error of each run."""
-        return self._run_errors
+    run_errors: FloatArray
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per distribution: standard deviation, range, distance."""

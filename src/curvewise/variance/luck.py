@@ -153,8 +153,8 @@ def measure_seed_luck(
         unit=unit,
         level=level,
         warnings=tuple(notes),
-        _first=one,
-        _second=two,
+        first_errors=one,
+        second_errors=two,
     )
 
 
@@ -189,7 +189,11 @@ class SeedLuck(Result):
         4 runs 85% of the 95% intervals hold, with 10 runs 92%.
     unit : str
         "fraction" for errors, "loss" for losses, "score" for scores.
+    first_errors, second_errors : ndarray
+        Error of each run on the first and on the second set.
     """
+
+    unlisted = ("first_errors", "second_errors")
 
     runs: int
     examples: tuple[int, int]
@@ -205,18 +209,8 @@ class SeedLuck(Result):
     unit: str
     level: float
     warnings: tuple[str, ...]
-    _first: FloatArray
-    _second: FloatArray
-
-    @property
-    def first_errors(self) -> FloatArray:
-        """Error of each run on the first set."""
-        return self._first
-
-    @property
-    def second_errors(self) -> FloatArray:
-        """Error of each run on the second set."""
-        return self._second
+    first_errors: FloatArray
+    second_errors: FloatArray
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per quantity: estimate, low, high."""
@@ -460,9 +454,12 @@ class TestSetComparison(Result):
         Each pair of test sets.
     level : float
         Coverage of the intervals; tests reject below 1 − level.
+    run_errors : dict of str to ndarray
+        Error of each run on each test set; runs in the order of the first.
     """
 
     __test__ = False
+    unlisted = ("run_errors",)
 
     runs: int
     names: tuple[str, ...]
@@ -470,18 +467,13 @@ class TestSetComparison(Result):
     pairs: tuple[TestSetPair, ...]
     level: float
     warnings: tuple[str, ...]
-    _run_errors: Mapping[str, FloatArray]
+    run_errors: Mapping[str, FloatArray]
 
     @property
     def unit(self) -> str:
         """Unit of the errors on all test sets; empty where they differ."""
         units = {d.unit for d in self.decompositions.values()}
         return units.pop() if len(units) == 1 else ""
-
-    @property
-    def run_errors(self) -> Mapping[str, FloatArray]:
-        """Error of each run on each test set; runs in the order of the first."""
-        return self._run_errors
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per test set: its decomposition. The error of scores is negated."""

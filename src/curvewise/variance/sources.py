@@ -135,7 +135,7 @@ def measure_sources(
         unit=unit,
         level=level,
         warnings=tuple(notes),
-        _run_errors={name: t.run for name, (t, _) in measured.items()},
+        run_errors={name: t.run for name, (t, _) in measured.items()},
     )
 
 
@@ -171,7 +171,11 @@ class SourceShares(Result):
         Part that may be missing from a share that suffices.
     unit : {"fraction", "loss"}
         Unit of the standard deviations.
+    run_errors : dict of str to ndarray
+        Test error of each run, by source; the baseline's among them.
     """
+
+    unlisted = ("run_errors",)
 
     sources: tuple[str, ...]
     baseline: str
@@ -190,12 +194,7 @@ class SourceShares(Result):
     unit: str
     level: float
     warnings: tuple[str, ...]
-    _run_errors: Mapping[str, FloatArray]
-
-    @property
-    def run_errors(self) -> Mapping[str, FloatArray]:
-        """Test error of each run, by source; the baseline's among them."""
-        return self._run_errors
+    run_errors: Mapping[str, FloatArray]
 
     @property
     def one_suffices(self) -> bool | None:
@@ -351,7 +350,7 @@ def measure_twins(
         seeds_from="reseeded" if fresh else "reference",
         level=level,
         warnings=tuple(notes),
-        _by_run=tuple(c.by_run[0] for c in crossed.values()),
+        by_run=tuple(c.by_run[0] for c in crossed.values()),
     )
 
 
@@ -381,9 +380,12 @@ class TwinDisagreement(Result):
         Answers that were compared. If only 0/1 errors are known, two wrong answers count as agreement.
     seeds_from : {"reference", "reseeded"}
         Runs behind ``seeds``: all pairs of the reference, or runs given for it.
+    by_run : tuple of ndarray
+        Disagreement of each run with its twin, one array per ``when``.
     """
 
     unit: ClassVar[str] = "fraction"
+    unlisted = ("by_run",)
 
     when: tuple[Any, ...]
     runs: int
@@ -396,12 +398,7 @@ class TwinDisagreement(Result):
     seeds_from: str
     level: float
     warnings: tuple[str, ...]
-    _by_run: tuple[FloatArray, ...]
-
-    @property
-    def by_run(self) -> tuple[FloatArray, ...]:
-        """Disagreement of each run with its twin, one array per ``when``."""
-        return self._by_run
+    by_run: tuple[FloatArray, ...]
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per ``when``, and a last one for different seeds."""

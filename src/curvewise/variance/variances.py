@@ -116,7 +116,7 @@ def compare_variances(
         unit=unit,
         level=level,
         warnings=tuple(notes),
-        _run_errors=runs,
+        run_errors=runs,
     )
 
 
@@ -149,7 +149,11 @@ class VarianceComparison(Result):
         Unit of the standard deviations.
     level : float
         Coverage of the intervals; a verdict is reached at ``1 - level``.
+    run_errors : tuple of ndarray
+        Test error of each run of a and of b.
     """
+
+    unlisted = ("run_errors",)
 
     names: tuple[str, str]
     runs: tuple[int, int]
@@ -164,7 +168,7 @@ class VarianceComparison(Result):
     unit: str
     level: float
     warnings: tuple[str, ...]
-    _run_errors: tuple[FloatArray, FloatArray]
+    run_errors: tuple[FloatArray, FloatArray]
 
     @property
     def verdict(self) -> str:
@@ -179,11 +183,6 @@ class VarianceComparison(Result):
         if self.test_set_pvalue >= 1 - self.level:
             return "no difference shown"
         return f"{self.names[0 if self.test_set_ratio.estimate > 1 else 1]} varies more"
-
-    @property
-    def run_errors(self) -> tuple[FloatArray, FloatArray]:
-        """Test error of each run of a and of b."""
-        return self._run_errors
 
     def _headline(self) -> str:
         ratios = f"test_set_ratio={self.test_set_ratio}, distribution_ratio={self.distribution_ratio}"
