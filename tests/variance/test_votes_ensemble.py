@@ -152,3 +152,4 @@ def test_rates_that_hardly_show_have_intervals(few):
         assert rate.high == pytest.approx(v.error.high, abs=2e-3)
     assert d.gap.low < 0 < d.gap.high
     assert all(gain.high > 0 for gain in e.gains[1:])
+    assert (e.gains[0].low, e.gains[0].high) == (0, 0)

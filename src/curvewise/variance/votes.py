@@ -237,7 +237,8 @@ def measure_ensemble(
         else:
             outcomes.append(_averaged_errors(given, (block for _, block in given.blocks()))[None])
     errors = [clipped(_ensemble_interval(o, votes, level)) for o in outcomes]
-    gains = [_ensemble_interval(votes.error - o, votes, level) for o in outcomes]
+    # A single run gains nothing over itself, and that is certain.
+    gains = [Interval(0.0, 0.0, 0.0, level), *(_ensemble_interval(votes.error - o, votes, level) for o in outcomes[1:])]
     return Ensemble(
         runs=runs,
         examples=given.examples,
