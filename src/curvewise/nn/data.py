@@ -135,7 +135,9 @@ def draw_sample(
     random = np.random.default_rng(rng)
     padding = None
     if isinstance(data, Examples):
-        mean, std = mean or data.mean, std or data.std
+        if labels is not None:
+            raise InputError("the examples have labels of their own: leave it out.", argument="labels")
+        mean, std = data.mean if mean is None else mean, data.std if std is None else std
         labels, padding = data.y, data.padding
         data = standardised(data)
     if labels is None and is_pair(data):

@@ -320,7 +320,7 @@ class ConditioningSets:
 
         Where no such set leaves any entropy (every cell has a single pair, say), smaller sets are taken.
         """
-        if not isinstance(given, int) or isinstance(given, bool) or given < 0:
+        if not isinstance(given, int | np.integer) or isinstance(given, bool) or given < 0:
             raise InputError("give a number of hyperparameters, such as 2.", argument="given", value=given)
         alarms, notes = [], []
         codes = {name: value_codes(column) for name, column in columns.items()}

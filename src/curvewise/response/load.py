@@ -549,7 +549,8 @@ class ModelCorpus(RowTable):
         orientation : dict or {1, -1}, optional
             Of each of them, or of all.
         """
-        signs = dict.fromkeys(measures, orientation) if isinstance(orientation, int) else orientation
+        one_for_all = isinstance(orientation, int | np.integer)
+        signs = dict.fromkeys(measures, orientation) if one_for_all else orientation
         kept = {k: v for k, v in self.orientation.items() if k not in measures}
         added = _measures(measures, len(self))
         return replace(self, measures={**self.measures, **added}, orientation={**kept, **(signs or {})})

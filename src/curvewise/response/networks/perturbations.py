@@ -113,7 +113,7 @@ class Perturbation:
     def __post_init__(self) -> None:
         if self.interpolation not in INTERPOLATIONS:
             raise InputError(f"use {list_names(INTERPOLATIONS)}.", argument="interpolation", value=self.interpolation)
-        if not 0 <= self.fill <= 1:
+        if not isinstance(self.fill, Real) or not 0 <= self.fill <= 1:
             raise InputError("give a value from 0 (black) to 1 (white).", argument="fill", value=self.fill)
 
     @property
