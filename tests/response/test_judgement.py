@@ -403,9 +403,11 @@ def test_a_difference_that_never_varies_has_no_interval() -> None:
     )
     found = judged.compare("right", "mute")
     assert found.difference.estimate == pytest.approx(1)
-    assert math.isnan(found.difference.low) and math.isnan(found.pvalue)
+    assert math.isnan(found.difference.low)
+    assert math.isnan(found.pvalue)
     same = judged.compare("right", "also")
-    assert same.difference.estimate == 0 and same.pvalue == 1
+    assert same.difference.estimate == 0
+    assert same.pvalue == 1
 
 
 def test_numbers_of_numpy_choose_directions() -> None:

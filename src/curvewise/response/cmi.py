@@ -817,16 +817,10 @@ def information(cells: PairCells, measures: FloatArray, directed: NDArray[np.boo
     top = bottom = 0.0
     for part, measured in ((slice(cells.inside), _inside), (slice(cells.inside, None), _between)):
         here = counts[:, part]
-        pairs = here[-1:, :, v:]
-        bits, entropy, sign = measured(
-            both=here[:m, :, :v],
-            higher=here[:m, :, v:],
-            larger=here[m:-1, :, :v],
-            untied=here[m:-1, :, v:],
-            all_larger=here[-1:, :, :v],
-            pairs=pairs,
-            logs=logs,
-        )
+        all_larger, pairs = here[-1:, :, :v], here[-1:, :, v:]
+        bits, sign = measured(here[:m, :, :v], here[:m, :, v:], here[m:-1, :, :v], here[m:-1, :, v:], logs)
+        # Within a group each sign of the gap is as likely as the other, as its pairs count in both orders.
+        entropy = pairs * 1.0 if measured is _inside else logs(pairs) - logs(all_larger) - logs(pairs - all_larger)
         np.maximum(bits, 0.0, out=bits)  # rounding may leave it a little below
         if directed.any():
             bits = np.where(directed[:, None, None], bits * sign, bits)
@@ -838,28 +832,23 @@ def information(cells: PairCells, measures: FloatArray, directed: NDArray[np.boo
     return np.clip(share, -1.0, 1.0)  # beyond by rounding only
 
 
-def _inside(
-    *, both: Counts, higher: Counts, larger: Counts, untied: Counts, all_larger: Counts, pairs: Counts, logs: Lookup
-) -> tuple[FloatArray, FloatArray, Counts]:
-    """Information and entropy in bits times pairs, and the sign of the association.
+def _inside(both: Counts, higher: Counts, larger: Counts, untied: Counts, logs: Lookup) -> tuple[FloatArray, Counts]:
+    """Information in bits times pairs, and the sign of the association.
 
-    A pair of one group counts in both orders, so each sign of the gap is as likely as the other and only agreement
-    matters. Pairs with tied gaps are left out; those with a tied measure give no information, but their gap's sign
-    belongs to the entropy. Counts have the shape (measures, cells, versions), any of which may be 1 for all.
+    A pair of one group counts in both orders, so only agreement matters. Pairs with tied gaps are left out; those with
+    a tied measure give no information, but their gap's sign belongs to the entropy. Counts have the shape (measures,
+    cells, versions), any of which may be 1 for all.
     """
     agree = untied - higher - larger + 2 * both
     bits = logs(agree) + logs(untied - agree) + (untied - logs(untied))
-    return bits, pairs.astype(np.float64), np.sign(2 * agree - untied)
+    return bits, np.sign(2 * agree - untied)
 
 
-def _between(
-    *, both: Counts, higher: Counts, larger: Counts, untied: Counts, all_larger: Counts, pairs: Counts, logs: Lookup
-) -> tuple[FloatArray, FloatArray, Counts]:
+def _between(both: Counts, higher: Counts, larger: Counts, untied: Counts, logs: Lookup) -> tuple[FloatArray, Counts]:
     """Return the same as :func:`_inside` for pairs of different groups."""
     a, b, c = both, higher - both, larger - both
     d = (untied - higher) - c
     # n times the mutual information of a 2×2 table: Σ n_ij log n_ij + n log n − Σ n_i· log n_i· − Σ n_·j log n_·j.
     bits = logs(a) + logs(b) + logs(c) + logs(d) + logs(untied)
     bits -= logs(higher) + logs(untied - higher) + logs(larger) + logs(untied - larger)
-    entropy = logs(pairs) - logs(all_larger) - logs(pairs - all_larger)
-    return bits, entropy, np.sign(a * d - b * c)
+    return bits, np.sign(a * d - b * c)

@@ -211,13 +211,8 @@ class ResponseCurve(Result):
 
     def scores(self, level: float = 0.95) -> dict[str, Interval]:
         """Return every score with its interval."""
-        return {
-            "gi": self.gi_interval(level),
-            "gi_relative": self.gi_relative_interval(level),
-            "pal": self.pal_interval(level),
-            "mean_accuracy": self.mean_interval(level),
-            "clean_accuracy": self.clean_interval(level),
-        }
+        found = {name: score_interval(self, name, level) for name in ("gi", "gi_relative", "pal", "mean_accuracy")}
+        return {**found, "clean_accuracy": self.clean_interval(level)}
 
     def columns(self, level: float = 0.95) -> dict[str, Any]:
         """Return a row for each magnitude."""

@@ -237,15 +237,11 @@ class MeasureJudgement(Result):
     def columns(self) -> dict[str, Any]:
         """Return a row for each measure and task."""
         return {
-            "measure": [r.measure for r in self.rows],
-            "task": [r.task for r in self.rows],
-            "n": [r.n for r in self.rows],
+            **{name: [getattr(r, name) for r in self.rows] for name in ("measure", "task", "n")},
             "cmi": [r.cmi.estimate for r in self.rows],
             "low": [r.cmi.low for r in self.rows],
             "high": [r.cmi.high for r in self.rows],
-            "null_mean": [r.null_mean for r in self.rows],
-            "pvalue": [r.pvalue for r in self.rows],
-            **{name: [r.value(name) for r in self.rows] for name in VALUES[1:]},
+            **{name: [getattr(r, name) for r in self.rows] for name in ("null_mean", "pvalue", *VALUES[1:])},
         }
 
     def table(
