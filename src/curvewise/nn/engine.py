@@ -392,7 +392,6 @@ class LanePool:
     def forget(self) -> None:
         """Release all lanes and what they hold on the device."""
         self.key: tuple[Any, ...] = ()
-        self.data: tuple[Any, ...] = ()
         self.makers: dict[str, Callable[[], Lane]] = {}
         self.lanes: dict[str, list[Lane]] = {}
         self.settled: dict[str, int] = {}
@@ -405,11 +404,10 @@ class LanePool:
         settings = {k: repr(v) for k, v in setup.training.as_dict().items() if k not in free}
         groups = (setup.training.groups or {}).items()
         settings["groups"] = repr([(name, {k: v for k, v in own.items() if k not in free}) for name, own in groups])
-        key = (tuple(settings.items()), setup.batch, setup.device, setup.folder, setup.compiled)
-        data = (setup.data, setup.body)
-        if self.key != key or len(self.data) != 2 or any(a is not b for a, b in zip(self.data, data, strict=True)):
+        key = (tuple(settings.items()), setup.batch, setup.device, setup.folder, setup.compiled, setup.data, setup.body)
+        if self.key != key:  # data and networks are compared by identity
             self.forget()
-            self.key, self.data = key, data
+            self.key = key
 
     def existing(self, name: str, maker: Callable[[], Callable[[], Lane]], count: int) -> list[Lane]:
         """Return so many lanes that are free; those that are lacking are made."""
