@@ -401,6 +401,9 @@ def test_a_difference_that_never_varies_has_no_interval() -> None:
         ),
         permutations=0,
     )
+    assert math.isnan(judged.row("right").cmi.low)
+    assert "CMI × 100 of 100." in judged.sentences()
+    assert list(judged.row("mute").cmi) == [0, 0, 0]
     found = judged.compare("right", "mute")
     assert found.difference.estimate == pytest.approx(1)
     assert math.isnan(found.difference.low)

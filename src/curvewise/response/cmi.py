@@ -447,6 +447,10 @@ class InformationScores:
         """Interval of the score of one measure in an infinitely large corpus."""
         free = math.nan if self.left_out is None else self.left_out.shape[1] - 1
         half = float(stdtrit(free, 0.5 + level / 2)) * self.error(which)
+        # A measure that is right on every pair stays so whichever model is left out: the jackknife cannot tell how
+        # often it would be wrong. One that says nothing, as it is constant, says nothing in any corpus.
+        if half < 1e-9 < abs(float(self.score[which])):
+            return Interval(float(self.score[which]), math.nan, math.nan, level)
         # The lower end starts from the score without its part of chance, which biases it upwards; the upper end from
         # the score itself, so that the interval always holds it.
         score, floor = float(self.score[which]), -1.0 if self.directed[which] else 0.0
