@@ -214,10 +214,8 @@ def _from_dataset(
     dataset: Any = loader.dataset
     # A child of the generator decides what a sampler draws, so that which rows are chosen does not depend on it.
     known = sampled_rows(loader, len(dataset), int(random.spawn(1)[0].integers(2**31)))
-    if known is None:
-        rows = choose_rows(len(dataset), examples, random)
-    else:
-        rows = known[choose_rows(len(known), examples, random)]
+    there = np.arange(len(dataset)) if known is None else known
+    rows = there[choose_rows(len(there), examples, random)]
 
     def batches() -> Iterator[Any]:
         # The dataset is asked for the rows chosen only; the loader's own way to put examples together is kept.
