@@ -549,11 +549,11 @@ class ModelCorpus(RowTable):
         orientation : dict or {1, -1}, optional
             Of each of them, or of all.
         """
-        one_for_all = isinstance(orientation, int | np.integer)
-        signs = dict.fromkeys(measures, orientation) if one_for_all else orientation
+        if isinstance(orientation, int | np.integer):
+            orientation = dict.fromkeys(measures, orientation)
         kept = {k: v for k, v in self.orientation.items() if k not in measures}
         added = _measures(measures, len(self))
-        return replace(self, measures={**self.measures, **added}, orientation={**kept, **(signs or {})})
+        return replace(self, measures={**self.measures, **added}, orientation={**kept, **(orientation or {})})
 
     def columns(self) -> dict[str, Any]:
         """Return columns with a row for each model."""

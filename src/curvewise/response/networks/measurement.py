@@ -193,8 +193,8 @@ def measure_responses(
     if not isinstance(models, Mapping) or not models:
         problem = f"is a {type(models).__name__}: give a model, or a mapping from names to models."
         raise InputError(problem, argument="models")
-    several = isinstance(perturbation, list | tuple)
-    changes = [find_perturbation(one) for one in (perturbation if several else [perturbation])]
+    each: Sequence[Any] = perturbation if isinstance(perturbation, list | tuple) else [perturbation]
+    changes = [find_perturbation(one) for one in each]
     # Names first: the second of two that are alike would take the place of the first.
     names = [change.name for change in changes]
     if not names or len(set(names)) < len(names):
@@ -207,7 +207,7 @@ def measure_responses(
     for i, trial in enumerate(trials):
         part = _part_of(progress, i, len(trials))
         found[names[i]] = _measure_each(models, trial, Execution.of(device), part)
-    return found if several else found[names[0]]
+    return found if each is perturbation else found[names[0]]
 
 
 def _part_of(progress: Progress, done: int, parts: int) -> Progress:
