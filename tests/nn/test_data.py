@@ -232,3 +232,16 @@ def test_datasets_that_give_something_else() -> None:
         draw_sample([torch.zeros(2), torch.zeros(2), torch.zeros(2)])
     with pytest.raises(InputError, match="add a transform"):
         draw_sample([("a", 1), ("b", 0), ("c", 1)])
+
+
+def test_a_scale_that_is_given_replaces_that_of_the_examples() -> None:
+    images = Examples(np.zeros((8, 3, 2, 2), dtype=np.uint8), Y[:8], 4, mean=(0.1,) * 3, std=(0.2,) * 3)
+    arrays = draw_sample(images, mean=np.full(3, 0.5), std=np.full(3, 0.25))
+    assert arrays.mean.tolist() == [0.5] * 3
+    assert arrays.std.tolist() == [0.25] * 3
+    assert draw_sample(images, mean=0.0, std=1.0).mean.tolist() == [0.0] * 3
+
+
+def test_labels_beside_labelled_examples_are_refused() -> None:
+    with pytest.raises(InputError, match="labels of their own"):
+        draw_sample(Examples(X, Y, 4), labels=Y[::-1])

@@ -278,3 +278,11 @@ def test_contrasting_pairs_say_what_is_wrong() -> None:
     other = {**curves, "net 3": replace(curves["net 3"], perturbation="noise")}
     with pytest.raises(InputError, match="differ in perturbation"):
         find_contrasting_pairs(other, gap)
+
+
+def test_only_curves_are_compared() -> None:
+    curve = ResponseCurve.from_counts([0, 1], [9, 8], 10)
+    with pytest.raises(InputError, match="a dict is no response curve"):
+        compare_responses(curve, {})
+    with pytest.raises(InputError, match="a int is no response curve"):
+        find_contrasting_pairs({"a": curve, "b": 3}, [0.1, 0.2])

@@ -330,3 +330,16 @@ def test_all_texts_of_a_curve_take_the_level() -> None:
     assert str(half) in found["summary"]
     np.testing.assert_array_equal(curve.columns(0.5)["low"], curve.accuracy_interval(0.5)[0])
     assert str(curve.gi_interval()) in curve.to_dict()["summary"]
+
+
+@pytest.mark.parametrize(
+    ("total", "clean", "said"),
+    [
+        ([10, 10, 10], {}, "total has shape"),
+        (10, {"clean_correct": 20, "clean_total": 10}, "clean_correct"),
+        (10, {"clean_correct": 5}, "clean_correct"),
+    ],
+)
+def test_counts_that_cannot_be(total, clean, said):
+    with pytest.raises(InputError, match=said):
+        ResponseCurve.from_counts([0, 1], [9, 8], total, **clean)

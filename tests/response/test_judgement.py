@@ -391,3 +391,34 @@ def test_a_measure_that_a_task_lacks_is_named_and_keeps_its_direction() -> None:
     assert "Without an average, as a task gives no score: good" in judged.sentences()
     assert judged.row("good", "task 1").directed
     assert "Without an average" not in judge_measures(corpus(), ["good"], permutations=0).sentences()
+
+
+def test_a_difference_that_never_varies_has_no_interval() -> None:
+    gap = np.random.default_rng(0).random(24)
+    judged = judge_measures(
+        corpus(
+            tasks=1, gap=gap, measures={"right": gap, "also": 2 * gap, "mute": np.ones(24)}, orientation={"right": 1}
+        ),
+        permutations=0,
+    )
+    assert math.isnan(judged.row("right").cmi.low)
+    assert "CMI × 100 of 100." in judged.sentences()
+    assert list(judged.row("mute").cmi) == [0, 0, 0]
+    found = judged.compare("right", "mute")
+    assert found.difference.estimate == pytest.approx(1)
+    assert math.isnan(found.difference.low)
+    assert math.isnan(found.pvalue)
+    same = judged.compare("right", "also")
+    assert same.difference.estimate == 0
+    assert same.pvalue == 1
+
+
+def test_numbers_of_numpy_choose_directions() -> None:
+    one = corpus(tasks=1)
+    assert one.with_measures({"x": one.gap}, np.int64(-1)).orientation["x"] == -1
+    settings = dict(one.hyperparameters)
+    assert cmi_score(one.measures["good"], one.gap, settings, given=np.int64(1)) == cmi_score(
+        one.measures["good"], one.gap, settings, given=1
+    )
+    with pytest.raises(InputError, match="orientation=None"):
+        granulated_kendall(one.gap, one.gap, settings, orientation=None)

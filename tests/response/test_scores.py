@@ -171,3 +171,9 @@ def test_numbers_that_are_no_accuracies_are_refused_with_a_unit_that_is_accepted
     assert "loss" not in str(caught.value)
     with pytest.raises(InputError, match="holds -1, which is no percent"):
         gi_score([0, 0.5], [-1, 60], unit="percent")
+
+
+@pytest.mark.parametrize("clean", [[0.9, 0.9], float("nan"), 2])
+def test_the_clean_accuracy_is_one_number(clean):
+    with pytest.raises(InputError, match="relative_to"):
+        gi_score([0, 1], [0.9, 0.8], relative_to=clean)

@@ -60,8 +60,7 @@ def cnn(shape: tuple[int, ...], classes: int, *, width: int = 32) -> nn.Module:
     The convolutions have width, 2 · width and 2 · width channels. Pooling is left out where an image is one
     pixel wide or high already.
     """
-    channels, height, side = image_shape(shape, "cnn")
-    _check_positive(width=width)
+    channels, height, side = image_shape(shape, "cnn", width=width)
     layers: list[nn.Module] = []
     for outside in (width, 2 * width, 2 * width):
         layers += _convolution(channels, outside, 3, batch_norm=False)
@@ -111,8 +110,7 @@ class Vgg(nn.Module):
         _check_choice("classifier", classifier, self.CLASSIFIERS)
         # Convolutions in each of the five stages (Simonyan and Zisserman 2015, table 1: A, B, D and E).
         table = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
-        channels, height, side = image_shape(shape, f"vgg{layers}")
-        _check_positive(width=width)
+        channels, height, side = image_shape(shape, f"vgg{layers}", width=width)
         stages: list[nn.Module] = []
         met: list[float] = []
         for repeats, outside in zip(table[layers], (1, 2, 4, 8, 8), strict=True):
@@ -207,11 +205,8 @@ class AlexNet(nn.Module):
         self, shape: tuple[int, ...], classes: int, *, width: int = 64, stem: str = "small", dropout: float = 0.5
     ) -> None:
         super().__init__()
-        channels, *sides = image_shape(shape, "alexnet")
-        _check_positive(width=width)
-        _check_choice("stem", stem, STEMS)
+        channels, *sides = image_shape(shape, "alexnet", stem, width=width)
         first = (11, 4, 2) if stem == "imagenet" else (3, 1, 1)
-        check_sides("alexnet", stem, sides)
         layers: list[nn.Module] = []
         # For each convolution its channels, (kernel, stride, padding), and whether pooling follows.
         for wide, (kernel, stride, padding), pooled in (
@@ -264,8 +259,7 @@ def nin(
     batch_norm : bool
         Batch norm after each convolution.
     """
-    channels, height, side = image_shape(shape, "nin")
-    _check_positive(depth=depth, width=width)
+    channels, height, side = image_shape(shape, "nin", depth=depth, width=width)
     layers: list[nn.Module] = []
     for block in range(depth):
         if block:
@@ -310,8 +304,7 @@ def resnet9(shape: tuple[int, ...], classes: int, *, width: int = 64, scale: flo
     scale : float
         Factor of the logits.
     """
-    channels, height, side = image_shape(shape, "resnet9")
-    _check_positive(width=width)
+    channels, height, side = image_shape(shape, "resnet9", width=width)
     two, four = 2 * width, 4 * width
     smallest = (min(height, side) + 1) // 2 // 2
     if smallest < 1:
@@ -365,12 +358,10 @@ def speednet(
     unit_head : bool
         Scale the initial weights of the last layer to a standard deviation of 1.
     """
-    channels, *sides = image_shape(shape, "speednet")
-    _check_positive(width=width)
+    channels, _, _ = image_shape(shape, "speednet", width=width)
     _check_share("norm_momentum", norm_momentum)
     if isinstance(norm_eps, bool) or not isinstance(norm_eps, int | float) or not 0 <= norm_eps < 1:
         raise InputError(f"norm_eps={norm_eps!r}.", argument="options", remedy="Give a small number from 0 on.")
-    check_sides("speednet", None, sides)
 
     def convolved(inside: int, outside: int, *between: nn.Module) -> list[nn.Module]:
         norm = nn.BatchNorm2d(outside, norm_eps, 1 - norm_momentum)
@@ -473,9 +464,7 @@ class ResNet(nn.Module):
     ) -> None:
         super().__init__()
         counts, inner, grouped = _RESNETS[name]
-        channels, _, _ = image_shape(shape, name)
-        _check_positive(width=width)
-        _check_choice("stem", stem, STEMS)
+        channels, _, _ = image_shape(shape, name, stem, width=width)
         if grouped and width % 2:
             raise InputError(f"width={width!r}.", argument="options", remedy=f"Give {name} an even number.")
         groups = width // 2 if grouped else 1
@@ -562,10 +551,8 @@ class MobileNetV2(nn.Module):
         self, shape: tuple[int, ...], classes: int, *, width: int = 32, stem: str | None = None, dropout: float = 0.2
     ) -> None:
         super().__init__()
-        channels, height, side = image_shape(shape, "mobilenet_v2")
-        _check_positive(width=width)
+        channels, height, side = image_shape(shape, "mobilenet_v2", stem or None, width=width)
         stem = stem or ("small" if min(height, side) < 64 else "imagenet")
-        _check_choice("stem", stem, STEMS)
         halving = 2 if stem == "imagenet" else 1
 
         def scaled(count: int) -> int:
@@ -640,10 +627,7 @@ class GoogLeNet(nn.Module):
         self, shape: tuple[int, ...], classes: int, *, width: int = 64, stem: str = "small", dropout: float = 0.2
     ) -> None:
         super().__init__()
-        channels, *sides = image_shape(shape, "googlenet")
-        _check_positive(width=width)
-        _check_choice("stem", stem, STEMS)
-        check_sides("googlenet", stem, sides)
+        channels, _, _ = image_shape(shape, "googlenet", stem, width=width)
 
         def scaled(*counts: int) -> list[int]:
             return [max(1, count * width // 64) for count in counts]
@@ -892,11 +876,17 @@ def draw(model: nn.Module, *, convolutions: str = "fan_in") -> nn.Module:
     return model
 
 
-def image_shape(shape: tuple[int, ...], architecture: str) -> tuple[int, int, int]:
-    """Return (channels, height, width), or raise for inputs that are not images."""
+def image_shape(
+    shape: tuple[int, ...], architecture: str, stem: str | None = None, **numbers: Any
+) -> tuple[int, int, int]:
+    """Return (channels, height, width), or raise for inputs that are not images, too small ones, and bad options."""
     if len(shape) != 3 or min(shape) < 1:
         problem = f"takes images, (channels, height, width); one input has shape {tuple(shape)}."
         raise misfit("architecture", architecture, problem, "Use 'linear' or 'mlp' for plain features.")
+    _check_positive(**numbers)
+    if stem is not None:
+        _check_choice("stem", stem, STEMS)
+    check_sides(architecture, stem, shape[1:])
     return shape[0], shape[1], shape[2]
 
 

@@ -135,7 +135,9 @@ def draw_sample(
     random = np.random.default_rng(rng)
     padding = None
     if isinstance(data, Examples):
-        mean, std = mean or data.mean, std or data.std
+        if labels is not None:
+            raise InputError("the examples have labels of their own: leave it out.", argument="labels")
+        mean, std = data.mean if mean is None else mean, data.std if std is None else std
         labels, padding = data.y, data.padding
         data = standardised(data)
     if labels is None and is_pair(data):
@@ -212,10 +214,8 @@ def _from_dataset(
     dataset: Any = loader.dataset
     # A child of the generator decides what a sampler draws, so that which rows are chosen does not depend on it.
     known = sampled_rows(loader, len(dataset), int(random.spawn(1)[0].integers(2**31)))
-    if known is None:
-        rows = choose_rows(len(dataset), examples, random)
-    else:
-        rows = known[choose_rows(len(known), examples, random)]
+    there = np.arange(len(dataset)) if known is None else known
+    rows = there[choose_rows(len(there), examples, random)]
 
     def batches() -> Iterator[Any]:
         # The dataset is asked for the rows chosen only; the loader's own way to put examples together is kept.

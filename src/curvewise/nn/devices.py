@@ -129,6 +129,22 @@ def _says(error: BaseException, words: tuple[str, ...]) -> bool:
 
 
 @contextmanager
+def steady_kernels() -> Iterator[None]:
+    """Use deterministic kernels of cuDNN and full float32 inside the block."""
+    import torch
+
+    cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
+    before = (cudnn.deterministic, cudnn.benchmark, cudnn.allow_tf32, matmul.allow_tf32)
+    try:
+        # benchmark would choose the kernel that is quickest today, and kernels round differently.
+        cudnn.deterministic, cudnn.benchmark = True, False
+        cudnn.allow_tf32 = matmul.allow_tf32 = False
+        yield
+    finally:
+        cudnn.deterministic, cudnn.benchmark, cudnn.allow_tf32, matmul.allow_tf32 = before
+
+
+@contextmanager
 def reproducible(kernels: set[str] | None = None) -> Iterator[None]:
     """Use deterministic kernels and honest float32 inside the block; put everything back after.
 
@@ -143,22 +159,16 @@ def reproducible(kernels: set[str] | None = None) -> Iterator[None]:
     # use_deterministic_algorithms imports it: done here, before anything is set or caught.
     import torch._dynamo
 
-    cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
-    with ONE_AT_A_TIME:
-        before = (cudnn.deterministic, cudnn.benchmark, cudnn.allow_tf32, matmul.allow_tf32)
+    # Sums on a CPU are cut into as many parts as there are threads.
+    with ONE_AT_A_TIME, steady_kernels(), one_thread():
         strict = torch.are_deterministic_algorithms_enabled()
         warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
         filling = torch.utils.deterministic
         fill = filling.fill_uninitialized_memory  # type: ignore[attr-defined]
-        threads = torch.get_num_threads()
         try:
-            # benchmark would choose the kernel that is quickest today, and kernels round differently.
-            cudnn.deterministic, cudnn.benchmark = True, False
-            cudnn.allow_tf32 = matmul.allow_tf32 = False
             torch.use_deterministic_algorithms(True, warn_only=True)
             # Filling new memory makes reads of it repeatable, at a cost; nothing here reads what it did not write.
             filling.fill_uninitialized_memory = False  # type: ignore[attr-defined]
-            torch.set_num_threads(1)  # sums on a CPU are cut into as many parts as there are threads
             # Beyond its limit torch would run a further architecture without compiling it, which rounds differently.
             limits = {"recompile_limit": 10**6, "accumulated_recompile_limit": 10**6}
             with torch._dynamo.config.patch(limits), warnings.catch_warnings():
@@ -166,10 +176,8 @@ def reproducible(kernels: set[str] | None = None) -> Iterator[None]:
                 _divert_to(set() if kernels is None else kernels)
                 yield
         finally:
-            cudnn.deterministic, cudnn.benchmark, cudnn.allow_tf32, matmul.allow_tf32 = before
             torch.use_deterministic_algorithms(strict, warn_only=warn_only)
             filling.fill_uninitialized_memory = fill  # type: ignore[attr-defined]
-            torch.set_num_threads(threads)
 
 
 def _divert_to(kernels: set[str]) -> None:

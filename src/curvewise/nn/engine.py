@@ -346,27 +346,19 @@ def seconds_per_step(lanes: Sequence[Lane], *, quick: bool = False, most: float 
 
     Takes fewer steps, at the least one, where all would last longer than about ``most`` seconds.
     """
-    best = float("inf")
     steps = 4 if quick else 16
     if math.isfinite(most):
-        start = time.perf_counter()
-        _take_steps(lanes, 1)
-        first = time.perf_counter() - start
+        first = _time_steps(lanes, 1)
         if 2 * first > most:
             return first
         if 4 * steps * first > most:  # again: the first may have been spent on warming up
-            start = time.perf_counter()
-            _take_steps(lanes, 1)
-            steps = min(steps, max(1, int(most / (4 * (time.perf_counter() - start)))))
-    for repeat in range(4):
-        start = time.perf_counter()
-        _take_steps(lanes, steps)
-        if repeat:  # the first warms up
-            best = min(best, (time.perf_counter() - start) / min(steps, lanes[0].capacity))
-    return best
+            steps = min(steps, max(1, int(most / (4 * _time_steps(lanes, 1)))))
+    _, *times = (_time_steps(lanes, steps) for _ in range(4))  # the first warms up
+    return min(times) / min(steps, lanes[0].capacity)
 
 
-def _take_steps(lanes: Sequence[Lane], steps: int) -> None:
+def _time_steps(lanes: Sequence[Lane], steps: int) -> float:
+    start = time.perf_counter()
     for lane in lanes:
         with lane.at_work():
             lane.start_line()
@@ -374,6 +366,7 @@ def _take_steps(lanes: Sequence[Lane], steps: int) -> None:
     for lane in lanes:
         if lane.stream is not None:
             lane.stream.synchronize()
+    return time.perf_counter() - start
 
 
 class LanePool:
@@ -392,7 +385,6 @@ class LanePool:
     def forget(self) -> None:
         """Release all lanes and what they hold on the device."""
         self.key: tuple[Any, ...] = ()
-        self.data: tuple[Any, ...] = ()
         self.makers: dict[str, Callable[[], Lane]] = {}
         self.lanes: dict[str, list[Lane]] = {}
         self.settled: dict[str, int] = {}
@@ -405,11 +397,10 @@ class LanePool:
         settings = {k: repr(v) for k, v in setup.training.as_dict().items() if k not in free}
         groups = (setup.training.groups or {}).items()
         settings["groups"] = repr([(name, {k: v for k, v in own.items() if k not in free}) for name, own in groups])
-        key = (tuple(settings.items()), setup.batch, setup.device, setup.folder, setup.compiled)
-        data = (setup.data, setup.body)
-        if self.key != key or len(self.data) != 2 or any(a is not b for a, b in zip(self.data, data, strict=True)):
+        key = (tuple(settings.items()), setup.batch, setup.device, setup.folder, setup.compiled, setup.data, setup.body)
+        if self.key != key:  # data and networks are compared by identity
             self.forget()
-            self.key, self.data = key, data
+            self.key = key
 
     def existing(self, name: str, maker: Callable[[], Callable[[], Lane]], count: int) -> list[Lane]:
         """Return so many lanes that are free; those that are lacking are made."""

@@ -457,12 +457,11 @@ def check_outputs(model: nn.Module, x: Tensor, outputs: tuple[int, ...]) -> None
 def stackable(model: nn.Module, training: Training) -> bool:
     """Tell whether every part of a training is known to give the same bits in any stack."""
     known = all(type(m) in STACKABLE for m in model.modules())
-    # Products of Muon's matrices may round otherwise in a larger batch of them.
-    used = {training.optimiser, *(group.get("optimiser") for group in (training.groups or {}).values())}
     trained = all(p.requires_grad for p in model.parameters())
     # Augmentations that calculate with pixels may round otherwise in a larger batch.
     exact = all(spec.partition(":")[0] in MOVES for spec in training.augmentation)
-    return known and trained and exact and "muon" not in used and not list(model.buffers())
+    # Products of Muon's matrices may round otherwise in a larger batch of them.
+    return known and trained and exact and "muon" not in training.optimisers and not list(model.buffers())
 
 
 class Stack(Lane):
@@ -488,9 +487,7 @@ class Stack(Lane):
             self.stored = [make_room(width, s) for s in shapes]
             self.params = self._used(self.stored, shapes)
             # Ranger takes means over a matrix, in which the zeros would count.
-            groups = (setup.training.groups or {}).values()
-            ranger = "ranger" in {setup.training.optimiser, *(group.get("optimiser") for group in groups)}
-            self.trained = self.params if ranger else self.stored
+            self.trained = self.params if "ranger" in setup.training.optimisers else self.stored
         self.state = self.optimiser.start(self.trained)
 
     def begin(self, assignments: Sequence[Assignment]) -> None:

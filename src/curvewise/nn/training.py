@@ -326,6 +326,11 @@ class Training:
         return self.rate if isinstance(self.rate, tuple) else (self.rate,)
 
     @property
+    def optimisers(self) -> set[str]:
+        """The optimiser, and those of the groups of parameters."""
+        return {self.optimiser, *(group.get("optimiser", self.optimiser) for group in (self.groups or {}).values())}
+
+    @property
     def controlled(self) -> bool:
         """True if the schedule depends on what is measured during the training."""
         return self.schedule in CONTROLLED
@@ -364,7 +369,7 @@ class Training:
         # By setting: whether something reads it, what does, and how to say so.
         watches = self.schedule in ("early-stop", "plateau")
         shares = f"{arg('schedule', 'early-stop')} or {arg('schedule', 'plateau')}"
-        used = {self.optimiser, *(group.get("optimiser", self.optimiser) for group in (self.groups or {}).values())}
+        used = self.optimisers
         moving = ", ".join(arg("optimiser", name) for name in WITH_MOMENTUM)
         readers: dict[str, tuple[bool, str]] = {
             "momentum": (bool(used & set(WITH_MOMENTUM)), moving),

@@ -320,7 +320,7 @@ class ConditioningSets:
 
         Where no such set leaves any entropy (every cell has a single pair, say), smaller sets are taken.
         """
-        if not isinstance(given, int) or isinstance(given, bool) or given < 0:
+        if not isinstance(given, int | np.integer) or isinstance(given, bool) or given < 0:
             raise InputError("give a number of hyperparameters, such as 2.", argument="given", value=given)
         alarms, notes = [], []
         codes = {name: value_codes(column) for name, column in columns.items()}
@@ -447,6 +447,10 @@ class InformationScores:
         """Interval of the score of one measure in an infinitely large corpus."""
         free = math.nan if self.left_out is None else self.left_out.shape[1] - 1
         half = float(stdtrit(free, 0.5 + level / 2)) * self.error(which)
+        # A measure that is right on every pair stays so whichever model is left out: the jackknife cannot tell how
+        # often it would be wrong. One that says nothing, as it is constant, says nothing in any corpus.
+        if half < 1e-9 < abs(float(self.score[which])):
+            return Interval(float(self.score[which]), math.nan, math.nan, level)
         # The lower end starts from the score without its part of chance, which biases it upwards; the upper end from
         # the score itself, so that the interval always holds it.
         score, floor = float(self.score[which]), -1.0 if self.directed[which] else 0.0
@@ -817,16 +821,10 @@ def information(cells: PairCells, measures: FloatArray, directed: NDArray[np.boo
     top = bottom = 0.0
     for part, measured in ((slice(cells.inside), _inside), (slice(cells.inside, None), _between)):
         here = counts[:, part]
-        pairs = here[-1:, :, v:]
-        bits, entropy, sign = measured(
-            both=here[:m, :, :v],
-            higher=here[:m, :, v:],
-            larger=here[m:-1, :, :v],
-            untied=here[m:-1, :, v:],
-            all_larger=here[-1:, :, :v],
-            pairs=pairs,
-            logs=logs,
-        )
+        all_larger, pairs = here[-1:, :, :v], here[-1:, :, v:]
+        bits, sign = measured(here[:m, :, :v], here[:m, :, v:], here[m:-1, :, :v], here[m:-1, :, v:], logs)
+        # Within a group each sign of the gap is as likely as the other, as its pairs count in both orders.
+        entropy = pairs * 1.0 if measured is _inside else logs(pairs) - logs(all_larger) - logs(pairs - all_larger)
         np.maximum(bits, 0.0, out=bits)  # rounding may leave it a little below
         if directed.any():
             bits = np.where(directed[:, None, None], bits * sign, bits)
@@ -838,28 +836,23 @@ def information(cells: PairCells, measures: FloatArray, directed: NDArray[np.boo
     return np.clip(share, -1.0, 1.0)  # beyond by rounding only
 
 
-def _inside(
-    *, both: Counts, higher: Counts, larger: Counts, untied: Counts, all_larger: Counts, pairs: Counts, logs: Lookup
-) -> tuple[FloatArray, FloatArray, Counts]:
-    """Information and entropy in bits times pairs, and the sign of the association.
+def _inside(both: Counts, higher: Counts, larger: Counts, untied: Counts, logs: Lookup) -> tuple[FloatArray, Counts]:
+    """Information in bits times pairs, and the sign of the association.
 
-    A pair of one group counts in both orders, so each sign of the gap is as likely as the other and only agreement
-    matters. Pairs with tied gaps are left out; those with a tied measure give no information, but their gap's sign
-    belongs to the entropy. Counts have the shape (measures, cells, versions), any of which may be 1 for all.
+    A pair of one group counts in both orders, so only agreement matters. Pairs with tied gaps are left out; those with
+    a tied measure give no information, but their gap's sign belongs to the entropy. Counts have the shape (measures,
+    cells, versions), any of which may be 1 for all.
     """
     agree = untied - higher - larger + 2 * both
     bits = logs(agree) + logs(untied - agree) + (untied - logs(untied))
-    return bits, pairs.astype(np.float64), np.sign(2 * agree - untied)
+    return bits, np.sign(2 * agree - untied)
 
 
-def _between(
-    *, both: Counts, higher: Counts, larger: Counts, untied: Counts, all_larger: Counts, pairs: Counts, logs: Lookup
-) -> tuple[FloatArray, FloatArray, Counts]:
+def _between(both: Counts, higher: Counts, larger: Counts, untied: Counts, logs: Lookup) -> tuple[FloatArray, Counts]:
     """Return the same as :func:`_inside` for pairs of different groups."""
     a, b, c = both, higher - both, larger - both
     d = (untied - higher) - c
     # n times the mutual information of a 2×2 table: Σ n_ij log n_ij + n log n − Σ n_i· log n_i· − Σ n_·j log n_·j.
     bits = logs(a) + logs(b) + logs(c) + logs(d) + logs(untied)
     bits -= logs(higher) + logs(untied - higher) + logs(larger) + logs(untied - larger)
-    entropy = logs(pairs) - logs(all_larger) - logs(pairs - all_larger)
-    return bits, entropy, np.sign(a * d - b * c)
+    return bits, np.sign(a * d - b * c)

@@ -50,7 +50,7 @@ from curvewise.cli.console import (
     write_csv,
 )
 from curvewise.errors import InputError, prefix, quietly
-from curvewise.text import format_number, interval_cell, pvalue_text, readable_columns
+from curvewise.text import format_count, format_number, interval_cell, pvalue_text, readable_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -869,7 +869,7 @@ def show_judgement(page: Page, result: MeasureJudgement, mode: str) -> None:
         page.table(f"{words}, by task (models: {counts})", columns)
     if page.markup is None:
         whole = "on average over the tasks" if len(result.tasks) > 1 else "of " + result.tasks[0]
-        title = f"Measures {whole}, {result.models:,} models (CMI × 100, {result.level:.0%} intervals)"
+        title = f"Measures {whole}, {format_count(result.models, 'model')} (CMI × 100, {result.level:.0%} intervals)"
         page.table(title, _details(result, value))
         if any(row.directed for row in result.rows):
             page.say("Correlations are in the direction that a measure is held to.")

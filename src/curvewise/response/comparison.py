@@ -225,6 +225,9 @@ def _unlike(a: ResponseCurve, b: ResponseCurve) -> str | None:
 
 def _check_comparable(a: ResponseCurve, b: ResponseCurve) -> None:
     """Refuse curves whose scores do not measure the same."""
+    for curve in (a, b):
+        if not isinstance(curve, ResponseCurve):
+            raise InputError(f"a {type(curve).__name__} is no response curve: give objects of ResponseCurve.")
     for what in ("perturbation", "signs"):
         one, two = getattr(a, what), getattr(b, what)
         if one != two:

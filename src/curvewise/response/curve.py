@@ -93,17 +93,22 @@ class ResponseCurve(Result):
         """
         places = as_floats(magnitude, "magnitude")
         right = as_floats(correct, "correct")
-        tried = np.broadcast_to(as_floats(total, "total"), right.shape)
+        tried = as_floats(total, "total")
         if places.ndim != 1 or places.shape != right.shape:
             raise InputError(
                 f"magnitude has shape {places.shape} and correct {right.shape}: give two of the same length."
             )
+        if tried.shape not in ((), right.shape):
+            raise InputError(f"total has shape {tried.shape}: give one number, or one for each magnitude.")
+        tried = np.broadcast_to(tried, right.shape)
         if not (np.isfinite(right).all() and np.isfinite(tried).all()):
             raise InputError("correct and total must be finite counts.")
         if (right < 0).any() or (right > tried).any() or (tried < 1).any():
             raise InputError("correct must lie between 0 and total, and total be at least 1.")
         if (right % 1 != 0).any() or (tried % 1 != 0).any():
             raise InputError("correct and total are counts: give whole numbers, accuracy times examples.")
+        if not 0 <= about.get("clean_correct", 0) <= about.get("clean_total", 0):
+            raise InputError("clean_correct must lie between 0 and clean_total: give both.")
         order = np.argsort(places, kind="stable")
         check_magnitudes(places[order])
         return cls(places[order], right[order].astype(np.int64), tried[order].astype(np.int64), **about)
@@ -206,13 +211,8 @@ class ResponseCurve(Result):
 
     def scores(self, level: float = 0.95) -> dict[str, Interval]:
         """Return every score with its interval."""
-        return {
-            "gi": self.gi_interval(level),
-            "gi_relative": self.gi_relative_interval(level),
-            "pal": self.pal_interval(level),
-            "mean_accuracy": self.mean_interval(level),
-            "clean_accuracy": self.clean_interval(level),
-        }
+        found = {name: score_interval(self, name, level) for name in ("gi", "gi_relative", "pal", "mean_accuracy")}
+        return {**found, "clean_accuracy": self.clean_interval(level)}
 
     def columns(self, level: float = 0.95) -> dict[str, Any]:
         """Return a row for each magnitude."""

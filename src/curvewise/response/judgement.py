@@ -237,15 +237,11 @@ class MeasureJudgement(Result):
     def columns(self) -> dict[str, Any]:
         """Return a row for each measure and task."""
         return {
-            "measure": [r.measure for r in self.rows],
-            "task": [r.task for r in self.rows],
-            "n": [r.n for r in self.rows],
+            **{name: [getattr(r, name) for r in self.rows] for name in ("measure", "task", "n")},
             "cmi": [r.cmi.estimate for r in self.rows],
             "low": [r.cmi.low for r in self.rows],
             "high": [r.cmi.high for r in self.rows],
-            "null_mean": [r.null_mean for r in self.rows],
-            "pvalue": [r.pvalue for r in self.rows],
-            **{name: [r.value(name) for r in self.rows] for name in VALUES[1:]},
+            **{name: [getattr(r, name) for r in self.rows] for name in ("null_mean", "pvalue", *VALUES[1:])},
         }
 
     def table(
@@ -304,12 +300,14 @@ class MeasureJudgement(Result):
         error = math.sqrt(math.fsum(e * e for e in errors)) / len(errors)
         # Normal quantiles, as for the averages over tasks.
         z = float(ndtri(0.5 + self.level / 2))
+        # Without any error but rounding, the measures either rank every pair of models alike, or the jackknife sees
+        # nothing of how they differ, as of one that is always right and one that never says anything.
+        differences, errors = [*scores, mean], [*errors, error]
+        halves = [math.nan if e < 1e-9 < abs(d) else z * e for d, e in zip(differences, errors, strict=True)]
         *parts, whole = (
-            Interval(d, d - z * e, d + z * e, self.level)
-            for d, e in zip([*scores, mean], [*errors, error], strict=True)
+            Interval(d, d - half, d + half, self.level) for d, half in zip(differences, halves, strict=True)
         )
-        # With no error at all the measures rank every pair of models alike.
-        pvalue = float(2 * ndtr(-abs(mean) / error)) if error else 1.0
+        pvalue = 1.0 if max(error, abs(mean)) < 1e-9 else float(2 * ndtr(-abs(mean) * z / halves[-1]))
         return MeasureComparison(one, two, self.tasks, tuple(parts), whole, pvalue)
 
     def sentences(self) -> str:
@@ -470,6 +468,8 @@ def granulated_kendall(
     1.0
     """
     values, gaps, columns = check_corpus(measure, gap, hyperparameters, "corrected", orientation)
+    if orientation is None:
+        raise InputError("use 1 (more means a larger gap) or -1.", argument="orientation", value=None)
     codes = {name: value_codes(column) for name, column in columns.items()}
     return float(_granulated(values[None] * orientation, gaps, codes)[0])
 

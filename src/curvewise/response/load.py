@@ -549,10 +549,11 @@ class ModelCorpus(RowTable):
         orientation : dict or {1, -1}, optional
             Of each of them, or of all.
         """
-        signs = dict.fromkeys(measures, orientation) if isinstance(orientation, int) else orientation
+        if isinstance(orientation, int | np.integer):
+            orientation = dict.fromkeys(measures, orientation)
         kept = {k: v for k, v in self.orientation.items() if k not in measures}
         added = _measures(measures, len(self))
-        return replace(self, measures={**self.measures, **added}, orientation={**kept, **(signs or {})})
+        return replace(self, measures={**self.measures, **added}, orientation={**kept, **(orientation or {})})
 
     def columns(self) -> dict[str, Any]:
         """Return columns with a row for each model."""
@@ -709,40 +710,37 @@ def _corpus_of_tasks(
     tasks: list[CompetitionTask], orientation: Mapping[str, int] | None, top: float, notes: list[str]
 ) -> ModelCorpus:
     """Put tasks below each other; a value that one lacks is None or NaN, and noted."""
-    settings = dict.fromkeys(k for t in tasks for m in t.models.values() for k in _hparams(m, t))
-    measures = dict.fromkeys(k for t in tasks for k in t.predictions)
-    rows = [(task, name, model) for task in tasks for name, model in task.models.items()]
-    metrics_of = [m["metrics"] if isinstance(m.get("metrics"), Mapping) else {} for _, _, m in rows]
-    train, test = (
-        np.array([_number(metrics.get(key), task) for metrics, (task, _, _) in zip(metrics_of, rows, strict=True)])
-        / top
-        for key in ("train_acc", "test_acc")
-    )
-    values = {
-        measure: np.array([_number(t.predictions.get(measure, {}).get(n), t) for t, n, _ in rows])
-        for measure in measures
-    }
+    each = {task.name: _corpus_of_task(task, top) for task in tasks}
+    corpus = join_corpora(each) if len(each) > 1 else each[tasks[0].name]
     notes = [
         *notes,
-        f"{len(rows)} models of {len(tasks)} task(s) in the layout of the PGDL competition: gap from train_acc − "
+        f"{len(corpus)} models of {len(tasks)} task(s) in the layout of the PGDL competition: gap from train_acc − "
         "test_acc, hyperparameters from hparams, measures from predictions",
-        *_missing(tasks, train - test, values),
+        *_missing(tasks, corpus.gap, corpus.measures),
     ]
+    return replace(corpus, orientation=orientation or {}, notes=tuple(notes))
+
+
+def _corpus_of_task(task: CompetitionTask, top: float) -> ModelCorpus:
+    settings = [_hparams(model, task) for model in task.models.values()]
+    names = dict.fromkeys(name for own in settings for name in own)
+    metrics = [m["metrics"] if isinstance(m.get("metrics"), Mapping) else {} for m in task.models.values()]
+    train, test = (
+        np.array([_number(of_model.get(key), task) for of_model in metrics]) / top for key in ("train_acc", "test_acc")
+    )
     return ModelCorpus(
-        models=tuple(name for _, name, _ in rows),
-        hyperparameters={k: mixed_array([_hparams(m, t).get(k) for t, _, m in rows]) for k in settings},
+        models=tuple(task.models),
+        hyperparameters={name: mixed_array([own.get(name) for own in settings]) for name in names},
         gap=train - test,
-        measures=values,
-        orientation=orientation or {},
-        tasks=np.array([t.name for t, _, _ in rows]) if len(tasks) > 1 else None,
+        measures={
+            measure: np.array([_number(predicted.get(name), task) for name in task.models])
+            for measure, predicted in task.predictions.items()
+        },
         train_accuracy=train,
-        notes=tuple(notes),
     )
 
 
-def _missing(
-    tasks: list[CompetitionTask], gap: np.ndarray[Any, Any], values: Mapping[str, np.ndarray[Any, Any]]
-) -> Iterator[str]:
+def _missing(tasks: list[CompetitionTask], gap: FloatArray, values: Mapping[str, FloatArray]) -> Iterator[str]:
     if lost := int(np.isnan(gap).sum()):
         yield f"{lost} of {len(gap)} models have no accuracies: their gap is NaN"
     for measure, column in values.items():

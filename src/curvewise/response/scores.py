@@ -294,20 +294,20 @@ def _trapezoid(places: FloatArray, share: float, name: str, signs: str) -> Float
     return weights
 
 
-def _accuracies(accuracy: ArrayLike, unit: str) -> FloatArray:
+def _accuracies(accuracy: ArrayLike, unit: str, name: str = "accuracy") -> FloatArray:
     if unit not in ("fraction", "percent"):
         raise InputError("accuracies are 'fraction' or 'percent'.", argument="unit", value=unit)
-    found, values = Unit(unit), as_floats(accuracy, "accuracy")
+    found, values = Unit(unit), as_floats(accuracy, name)
     if values.size and np.isfinite(values).all() and (values.min() < 0 or values.max() > found.top):
         worst = values.min() if values.min() < 0 else values.max()
         percent = unit == "fraction" and values.min() >= 0 and values.max() <= 100
         remedy = f" Pass {arg('unit', 'percent')} if these are percentages." if percent else ""
-        raise InputError(f"holds {worst:g}, which is no {unit} from 0 to {found.top:g}.{remedy}", argument="accuracy")
-    return found.errors(values, "accuracy") / found.top
+        raise InputError(f"holds {worst:g}, which is no {unit} from 0 to {found.top:g}.{remedy}", argument=name)
+    return found.errors(values, name) / found.top
 
 
 def _clean(relative_to: float, unit: str) -> float:
-    clean = float(_accuracies(relative_to, unit))
-    if clean == 0:
-        raise InputError("give an accuracy above 0.", argument="relative_to", value=0)
-    return clean
+    clean = _accuracies(relative_to, unit, "relative_to")
+    if clean.ndim or clean == 0:
+        raise InputError("give one accuracy above 0.", argument="relative_to", value=relative_to)
+    return float(clean)

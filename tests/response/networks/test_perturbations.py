@@ -327,3 +327,8 @@ def test_pixels_move_as_in_kornia(interpolation: str, shape: tuple[int, ...]) ->
         magnitude = 180 * drawn if name == "rotation" else drawn
         ours = find_perturbation(name, fill=0.3, interpolation=interpolation).apply(x, magnitude)
         torch.testing.assert_close(ours, theirs + 0.3, atol=2e-5, rtol=0)
+
+
+def test_a_fill_is_a_number():
+    with pytest.raises(InputError, match="fill='black'"):
+        find_perturbation("rotation", fill="black")

@@ -97,12 +97,9 @@ def load_part(model: nn.Module, part: str, given: Mapping[str, Tensor], path: Pa
     wanted = parts[part].state_dict()
     if not wanted:
         raise misfit("weights_into", part, "it has no weights.", "Name a part that has some.")
-    if any(name.startswith(f"{part}.") for name in given):  # of a network with the same part
-        left = [name for name in given if not name.startswith(f"{part}.")]
-        fitting = {n.removeprefix(f"{part}."): t for n, t in given.items() if n not in left}
-    else:
-        left = [name for name in given if name not in wanted]
-        fitting = {name: tensor for name, tensor in given.items() if name not in left}
+    same = any(name.startswith(f"{part}.") for name in given)  # of a network with the same part
+    left = [name for name in given if not (name.startswith(f"{part}.") if same else name in wanted)]
+    fitting = {n.removeprefix(f"{part}."): t for n, t in given.items() if n not in left}
     _fill(parts[part], fitting, path, f"the part {part!r} of the network")
     drawn = [name for name in model.state_dict() if not name.startswith(f"{part}.")]
     return (

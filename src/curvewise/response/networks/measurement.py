@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from curvewise.errors import CurvewiseWarning, InputError, arg, list_names
+from curvewise.errors import CurvewiseWarning, InputError, arg
 from curvewise.nn.data import Sample
 from curvewise.nn.networks import (
     arithmetic,
@@ -44,7 +44,6 @@ from curvewise.response.networks.trial import (
     check_kind,
     read_sample,
 )
-from curvewise.response.scores import SIGNS
 from curvewise.types.results import as_floats
 
 # Numbers of batches at which sensitivity is measured; the paper uses 180.
@@ -141,7 +140,9 @@ def measure_response(
     >>> curve.accuracy[0] == 1, curve.gi > 0.05
     (np.True_, True)
     """
-    trial = _trial(data, perturbation, examples, reading, rng, layer=layer, magnitudes=magnitudes, signs=signs)
+    seed = _seed(rng)
+    sample = read_sample(data, reading, examples, seed)
+    trial = Trial.prepare(sample, perturbation, seed, layer=layer, magnitudes=magnitudes, signs=signs)
     return _measure_each({name_of(model): model}, trial, Execution.of(device), progress).curves[0]
 
 
@@ -192,22 +193,21 @@ def measure_responses(
     if not isinstance(models, Mapping) or not models:
         problem = f"is a {type(models).__name__}: give a model, or a mapping from names to models."
         raise InputError(problem, argument="models")
-    where: dict[str, Any] = {"layer": layer, "magnitudes": magnitudes, "signs": signs}
-    if not isinstance(perturbation, list | tuple):
-        trial = _trial(data, perturbation, examples, reading, rng, **where)
-        return _measure_each(models, trial, Execution.of(device), progress)
+    each: Sequence[Any] = perturbation if isinstance(perturbation, list | tuple) else [perturbation]
+    changes = [find_perturbation(one) for one in each]
     # Names first: the second of two that are alike would take the place of the first.
-    names = [find_perturbation(one).name for one in perturbation]
+    names = [change.name for change in changes]
     if not names or len(set(names)) < len(names):
         raise InputError("give one perturbation or more, each once.", argument="perturbation", value=names)
-    check_signs(signs)
     seed = _seed(rng)
     sample = read_sample(data, reading, examples, seed)
-    trials = {name: Trial.prepare(sample, one, seed, **where) for name, one in zip(names, perturbation, strict=True)}
-    return ResponseCurves(
-        (name, _measure_each(models, trial, Execution.of(device), _part_of(progress, i, len(trials))))
-        for i, (name, trial) in enumerate(trials.items())
-    )
+    how: dict[str, Any] = {"layer": layer, "magnitudes": magnitudes, "signs": signs}
+    trials = [Trial.prepare(sample, change, seed, **how) for change in changes]
+    found = ResponseCurves()
+    for i, trial in enumerate(trials):
+        part = _part_of(progress, i, len(trials))
+        found[names[i]] = _measure_each(models, trial, Execution.of(device), part)
+    return found if each is perturbation else found[names[0]]
 
 
 def _part_of(progress: Progress, done: int, parts: int) -> Progress:
@@ -392,25 +392,6 @@ class _SensitivityPlan(NamedTuple):
                 )
             for count in fit:
                 yield count, Trial.prepare(sample.take(count * self.batch), perturbation, seed, **where)
-
-
-def _trial(
-    data: Any,
-    perturbation: Change,
-    examples: int | None,
-    reading: Mapping[str, Any] | None,
-    rng: int | np.random.Generator,
-    **where: Any,
-) -> Trial:
-    check_signs(where["signs"])  # before the data are read, which may take long
-    seed = _seed(rng)
-    return Trial.prepare(read_sample(data, reading, examples, seed), perturbation, seed, **where)
-
-
-def check_signs(signs: str) -> None:
-    """Raise for a way to take magnitudes of both signs that is not known."""
-    if signs not in SIGNS:
-        raise InputError(f"use one of {list_names(SIGNS)}.", argument="signs", value=signs)
 
 
 def _seed(rng: int | np.random.Generator) -> int:

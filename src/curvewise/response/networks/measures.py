@@ -20,21 +20,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from curvewise.errors import CurvewiseWarning, InputError, Message, arg, brief, list_names, prefix, quietly, suggest
+from curvewise.nn.devices import steady_kernels
 from curvewise.nn.networks import chosen_device, features_of
 from curvewise.progress import Progress, progressing
 from curvewise.response.curve import ResponseCurve
 from curvewise.response.networks.measurement import measure_response
 from curvewise.response.networks.sites import Site, caught, probe
-from curvewise.response.networks.subject import (
-    NEEDS,
-    Measure,
-    Subject,
-    checked_logits,
-    copied,
-    measure,
-    rounding,
-    steady,
-)
+from curvewise.response.networks.subject import NEEDS, Measure, Subject, checked_logits, copied, measure, rounding
 from curvewise.response.networks.trial import Device, Execution, read_sample
 from curvewise.response.networks.weights import FLATNESSES, NORMS, SHARPNESSES, squared_norms
 from curvewise.response.scores import accuracy_at
@@ -207,7 +199,7 @@ def measure_model(
     values, seconds = {}, {}
     # Measures that fail for one reason share one warning.
     reasons: dict[str, list[str]] = {}
-    with steady(), progressing("measuring", len(chosen), progress) as advance:
+    with steady_kernels(), progressing("measuring", len(chosen), progress) as advance:
         for one in chosen:
             start = time.perf_counter()
             values[one.name], reason = _value(one, subject)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -113,7 +114,7 @@ class Perturbation:
     def __post_init__(self) -> None:
         if self.interpolation not in INTERPOLATIONS:
             raise InputError(f"use {list_names(INTERPOLATIONS)}.", argument="interpolation", value=self.interpolation)
-        if not 0 <= self.fill <= 1:
+        if not isinstance(self.fill, Real) or not 0 <= self.fill <= 1:
             raise InputError("give a value from 0 (black) to 1 (white).", argument="fill", value=self.fill)
 
     @property
@@ -541,24 +542,9 @@ def shift_down(x: Tensor, share: Tensor, draw: Draw) -> Tensor:
     return augmentation.resample(x, right, down - share[:, None, None] * x.shape[2], draw.fill, draw.interpolation)
 
 
-def brighten(x: Tensor, share: Tensor, draw: Draw) -> Tensor:
-    """Multiply by 1 plus the share."""
-    return augmentation.brighten(x, per_example(share, 4))
-
-
-def stretch_contrast(x: Tensor, share: Tensor, draw: Draw) -> Tensor:
-    """Move away from the mean grey of the image, or towards it."""
-    return augmentation.stretch_contrast(x, per_example(share, 4))
-
-
-def saturate(x: Tensor, share: Tensor, draw: Draw) -> Tensor:
-    """Move away from each pixel's grey, or towards it."""
-    return augmentation.saturate(x, per_example(share, 4))
-
-
-def turn_hue(x: Tensor, turns: Tensor, draw: Draw) -> Tensor:
-    """Turn colours round the colour wheel."""
-    return augmentation.turn_hue(x, per_example(turns, 4))
+def recolour_by(change: Callable[[Tensor, Tensor], Tensor], x: Tensor, share: Tensor, draw: Draw) -> Tensor:
+    """Change colours as the augmentation of that name does, each image by a share of its own."""
+    return change(x, per_example(share, 4))
 
 
 def recolour(x: Tensor, share: Tensor, draw: Draw) -> Tensor:
@@ -759,10 +745,14 @@ PERTURBATIONS = {
         _perturbation("rotation", _DEGREES, (-180, 180), rotate, (-30, 30), paper=(-180, 180)),
         _perturbation("shift-x", "widths to the right", (-1, 1), shift_right, _HALF),
         _perturbation("shift-y", "heights downwards", (-1, 1), shift_down, _HALF),
-        _perturbation("brightness", _ADDED, (-1, 10), brighten, _QUARTER),
-        _perturbation("contrast", _ADDED, (-1, 10), stretch_contrast, _QUARTER),
-        _perturbation("saturation", _ADDED, (-1, 10), saturate, _QUARTER, coloured=True),
-        _perturbation("hue", "turns of the wheel", _HALF, turn_hue, _QUARTER, coloured=True),
+        _perturbation("brightness", _ADDED, (-1, 10), partial(recolour_by, augmentation.brighten), _QUARTER),
+        _perturbation("contrast", _ADDED, (-1, 10), partial(recolour_by, augmentation.stretch_contrast), _QUARTER),
+        _perturbation(
+            "saturation", _ADDED, (-1, 10), partial(recolour_by, augmentation.saturate), _QUARTER, coloured=True
+        ),
+        _perturbation(
+            "hue", "turns of the wheel", _HALF, partial(recolour_by, augmentation.turn_hue), _QUARTER, coloured=True
+        ),
         _perturbation("colour", "shares of all four", _HALF, recolour, _QUARTER),
         _perturbation("intensity", _ADDED, (-1, 10), scale, _HALF, **_VALUES),
         _perturbation("noise", "standard deviations, 1 the whole range", (-1, 1), add_noise, (0, 0.25)),

@@ -149,19 +149,6 @@ def copied(model: nn.Module, device: torch.device | str | None) -> nn.Module:
 
 
 @contextmanager
-def steady() -> Iterator[None]:
-    """Use deterministic kernels and full float32 inside the block."""
-    cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
-    before = (cudnn.deterministic, cudnn.benchmark, cudnn.allow_tf32, matmul.allow_tf32)
-    try:
-        cudnn.deterministic, cudnn.benchmark = True, False
-        cudnn.allow_tf32 = matmul.allow_tf32 = False
-        yield
-    finally:
-        cudnn.deterministic, cudnn.benchmark, cudnn.allow_tf32, matmul.allow_tf32 = before
-
-
-@contextmanager
 def rounding() -> Iterator[None]:
     """Let a GPU's convolutions round factors to 10 bits (TF32), where only right answers are counted."""
     before = torch.backends.cudnn.allow_tf32

@@ -32,7 +32,7 @@ from curvewise.response.plot.curves import (
 )
 from curvewise.response.scores import accuracy_at
 from curvewise.text import format_pvalue
-from curvewise.types.results import Interval, check_level
+from curvewise.types.results import check_level
 
 Pair: TypeAlias = tuple[ResponseCurve, ResponseCurve]
 Gaps: TypeAlias = tuple[float, float]
@@ -123,8 +123,10 @@ def plot_response_comparison(
     with style():
         own = ax is None
         axes = [ax] if ax is not None else new_panels(len(chosen), 1, 7.0, 0.95)
+        # Each difference has a scale of its own; 0 is always in view.
         for panel, name in zip(axes, chosen, strict=True):
-            _row(panel, result.differences[name], name)
+            ends = [(100.0 if name == "mean_accuracy" else 1.0) * end for end in ends_of([result.differences[name]])]
+            draw_rows(panel, [LABELS[name]], ends, zero=0.0, gid=DIFFERENCE, size=6.0)
         axes[0].set_title(_title(result, 28 if own or not is_narrow(axes[0]) else 12), loc="left")
         if own and caption is not False:
             figure = axes[0].get_figure(root=True)
@@ -135,12 +137,6 @@ def plot_response_comparison(
         elif not own:
             finish(axes[0], own, [], lines, caption=caption)
     return axes[0]
-
-
-def _row(ax: Axes, interval: Interval, name: str) -> None:
-    """Draw one difference on a scale of its own; 0 is always in view."""
-    ends = [(100.0 if name == "mean_accuracy" else 1.0) * end for end in ends_of([interval])]
-    draw_rows(ax, [LABELS[name]], ends, zero=0.0, gid=DIFFERENCE, size=6.0)
 
 
 def _title(result: ResponseComparison, longest: int) -> str:
