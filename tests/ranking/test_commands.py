@@ -19,10 +19,10 @@ from torch import nn
 from curvewise.nn.architectures import ARCHITECTURES
 from curvewise.ranking import scoring as catalogue
 from curvewise.ranking.commands import find_checkpoints
+from curvewise.ranking.distances import knn
 from curvewise.ranking.moments import logme
 from curvewise.ranking.networks import rank as ranking
 from curvewise.ranking.networks.rank import MEASURES
-from curvewise.ranking.prediction import knn
 
 SHIFTS = {"weak": 0.2, "middling": 0.7, "strong": 2.0}
 WEIGHTS = ("--factory", "mlp", "--factory-option", "width=32", "--preprocess", "channels=grey")

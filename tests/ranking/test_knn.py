@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.ranking.prediction import knn
+from curvewise.ranking.distances import knn
 from curvewise.ranking.scoring import MEASURES
 
 

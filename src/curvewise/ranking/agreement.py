@@ -16,8 +16,7 @@ from scipy.special import ndtri, stdtrit
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.progress import progress_bar
 from curvewise.ranking.measure import CheckpointFeatures, Targets, as_count, as_matrix, as_targets
-from curvewise.ranking.mixture import project
-from curvewise.ranking.prediction import NleepSettings, nleep_reduced
+from curvewise.ranking.prediction import NleepSettings, nleep_reduced, project
 from curvewise.ranking.scoring import split_rows
 from curvewise.stats.correlation import kendall, pearson, weighted_kendall
 from curvewise.text import format_count, format_number

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -96,7 +95,6 @@ KEYS = (
     *("path", "layer", "factory", "options", "preprocessing", "pool", "tokenizer", "length"),
     *("shape", "classes", "source_accuracy"),
 )
-_WHOLE = re.compile(r"[+-]?[0-9]+")
 # Measures that are drawn against accuracies, the best ones.
 SCATTERED = 6
 # Comparisons that are shown; --json has all of them.
@@ -149,7 +147,14 @@ class TargetReading(DatasetReading):
     def load(self) -> tuple[Any, NDArray[Any] | None]:
         """Return examples (None for features alone) and labels (None for those in the files of features)."""
         if self.data is None:
-            return None, None if self.labels is None else read_labels(self.labels)
+            if self.labels is None:
+                return None, None
+            from curvewise.ranking.measure import read_target
+
+            try:
+                return None, read_target(_existing(self.labels))
+            except InputError as error:
+                raise UsageError(prefix(f"--labels {self.labels} cannot be read: ", error.message)) from error
         from curvewise.study.data.load import load_dataset
 
         dataset, x, y = self.read(load_dataset)
@@ -645,40 +650,6 @@ def _listed(path: Path) -> list[CheckpointFile]:
     return found
 
 
-def read_labels(path: Path) -> NDArray[Any]:
-    """Read labels from .npy, .npz or lines of text."""
-    import numpy as np
-
-    _existing(path)
-    from curvewise.ranking.load import LABEL_NAMES
-    from curvewise.reading.arrays import map_npy, named_arrays
-    from curvewise.reading.table import read_text
-
-    try:
-        if path.suffix.lower() == ".npy":
-            return np.asarray(map_npy(path))
-        if path.suffix.lower() == ".npz":
-            every, get = named_arrays(path)
-            names = [name for name in LABEL_NAMES if name in every] or every
-            if len(names) != 1 and (not names or names[0] not in LABEL_NAMES):
-                raise UsageError(f"--labels {path} holds {', '.join(names)}: call one of them labels.")
-            return np.asarray(get(names[0]))
-        lines = [line.strip() for line in read_text(path).splitlines()]
-    except InputError as error:
-        raise UsageError(prefix(f"--labels {path} cannot be read: ", error.message)) from error
-    lines = [line for line in lines if line]
-    if lines and lines[0].strip('"').lower() in LABEL_NAMES:
-        lines = lines[1:]
-    if not lines or any("," in line for line in lines):
-        raise UsageError(f"--labels {path}: give one label in each line, or an .npy file.")
-    try:
-        if all(_WHOLE.fullmatch(line) for line in lines):
-            return np.array([int(line) for line in lines], dtype=np.int64)
-        return np.array([float(line) for line in lines])
-    except (ValueError, OverflowError):
-        return np.array(lines)
-
-
 def rank_found(
     found: Sequence[CheckpointFile],
     reading: TargetReading,
@@ -728,7 +699,7 @@ def rank_stored(
     """Rank by features that are on disk: no network is run, and torch is not needed."""
     import numpy as np
 
-    from curvewise.ranking.load import common_labels, read_features
+    from curvewise.ranking.measure import common_labels, read_features
     from curvewise.ranking.rank import rank_candidates
     from curvewise.ranking.scoring import Candidate
 

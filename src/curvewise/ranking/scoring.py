@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError, either
 from curvewise.progress import Advance
-from curvewise.ranking import moments, prediction
+from curvewise.ranking import distances, moments, prediction
 from curvewise.ranking.measure import CheckpointFeatures, RankingMeasure, Targets
 from curvewise.ranking.moments import h_score, signed_h_score
 from curvewise.ranking.prediction import nleep, nleep_reduced, reduce_features
@@ -24,7 +24,7 @@ from curvewise.types.results import FloatArray
 
 # All measures that need features and labels alone, by name; those that train something are in networks/rank.py.
 MEASURES: Mapping[str, RankingMeasure] = {
-    measure.name: measure for measure in (*prediction.MEASURES, *moments.MEASURES, *prediction.BY_DISTANCE)
+    measure.name: measure for measure in (*prediction.MEASURES, *moments.MEASURES, *distances.MEASURES)
 }
 # Share of the variance that nleep keeps by default.
 ENERGY = 0.8

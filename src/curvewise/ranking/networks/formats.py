@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import InputError, Message, MissingDependencyError, arg, list_names, suggest
 from curvewise.nn.files.formats import DTYPES, file_digest, kind_of, open_session, run_session, unreadable
-from curvewise.ranking.load import name_of_features
+from curvewise.ranking.measure import name_of_features
 from curvewise.ranking.networks.checkpoints import (
     OUTPUT,
     Checkpoint,

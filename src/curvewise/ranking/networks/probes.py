@@ -30,8 +30,7 @@ from curvewise.ranking.measure import (
     check_width,
     has_test,
 )
-from curvewise.ranking.mixture import project
-from curvewise.ranking.prediction import NleepSettings, nleep_reduced, reduce_features
+from curvewise.ranking.prediction import NleepSettings, nleep_reduced, project, reduce_features
 from curvewise.types.results import FloatArray
 
 TARGETS = ("classes", "multilabel")
