@@ -116,7 +116,7 @@ def test_a_large_offset_does_not_make_ties():
 def test_blocks_make_no_difference(monkeypatch):
     features, labels = made(101, 4, 3, seed=2)
     whole = knn(features, labels)
-    monkeypatch.setattr("curvewise.ranking.prediction.BLOCK", 1000)
+    monkeypatch.setattr("curvewise.ranking.distances.BLOCK", 1000)
     assert knn(features, labels) == whole
 
 

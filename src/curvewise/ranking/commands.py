@@ -24,12 +24,12 @@ from curvewise.cli.console import (
     READING,
     AtLeast0,
     AtLeast1,
+    Counts,
     DatasetReading,
     Drawing,
     Flag,
     Level,
     NetworkOptions,
-    Numbers,
     Page,
     Showing,
     Texts,
@@ -439,7 +439,7 @@ def judge(
     /,
     *,
     measures: Words = [],
-    k: Numbers = [],
+    k: Counts = [],
     union: bool = True,
     value: str = "kendall",
     by_task: Flag = False,
@@ -500,14 +500,11 @@ def judge(
         raise UsageError(f"--cost {pictures.cost}: {table} has no costs, such as a column nleep_gflops.")
     from curvewise.ranking.judgement import judge_rankings
 
-    for number in k:
-        if number != int(number) or number < 1:
-            raise UsageError(f"--k {number:g}: give whole numbers from 1 on, such as 1,3.")
     with quietly():
         result = judge_rankings(
             pool,
             list(measures) or None,
-            **({"k": tuple(map(int, k))} if k else {}),
+            **({"k": k} if k else {}),
             union=union,
             level=level,
             permutations=permutations,

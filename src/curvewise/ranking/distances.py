@@ -15,8 +15,7 @@ from curvewise.ranking.measure import (
     as_matrix,
     as_targets,
     as_test_targets,
-    check_width,
-    has_test,
+    read_test,
     warn,
     warn_of_lone_classes,
 )
@@ -89,11 +88,9 @@ def knn(
     """
     x = as_matrix(features, "features")
     targets = as_targets(labels, len(x), measure="kNN")
-    asking, truth, among = None, targets.codes, len(x) - 1
-    if has_test(test_features, test_labels, "test_features"):
-        asking, among = as_matrix(test_features, "test_features"), len(x)
-        check_width(x, asking, "test_features")
-        truth = as_test_targets(test_labels, len(asking), targets, "kNN").codes
+    asking, truth, among = read_test(test_features, test_labels, x, "test_features"), targets.codes, len(x) - 1
+    if asking is not None:
+        truth, among = as_test_targets(test_labels, len(asking), targets, "kNN").codes, len(x)
     if metric not in METRICS:
         raise InputError("use 'euclidean' or 'cosine'.", argument="metric", value=metric)
     if as_count(neighbours, "neighbours") > among:

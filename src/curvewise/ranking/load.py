@@ -342,11 +342,15 @@ class CheckpointScores(RowTable):
         """Return a table for each task."""
         return {name: self.select(self.tasks == name) for name in self.task_names}
 
+    def first_rows(self) -> Places:
+        """Return for each row the first one of the same task and checkpoint, which several groups may share."""
+        places: dict[tuple[str, str], int] = {}
+        keys = zip(self.tasks.tolist(), self.checkpoints.tolist(), strict=True)
+        return np.array([places.setdefault(key, i) for i, key in enumerate(keys)])
+
     def union(self) -> CheckpointScores:
         """Join all groups; a row that several groups share (a reference, say) is kept once."""
-        keys = list(zip(self.tasks.tolist(), self.checkpoints.tolist(), strict=True))
-        first = sorted({key: i for i, key in reversed(list(enumerate(keys)))}.values())
-        found = self.select(np.array(first))
+        found = self.select(self.first_rows() == np.arange(len(self)))
         return replace(found, groups=np.full(len(found), UNION))
 
     def with_scores(

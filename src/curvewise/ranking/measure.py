@@ -524,6 +524,17 @@ def has_test(features: ArrayLike | None, labels: ArrayLike | None, argument: str
     return features is not None
 
 
+def read_test(
+    test: Any, labels: ArrayLike | None, train: Any, argument: str, read: Callable[..., Any] | None = None
+) -> Any:
+    """Return the test examples, as wide as those of the training; None where there are none."""
+    if not has_test(test, labels, argument):
+        return None
+    found = (read or as_matrix)(test, argument)
+    check_width(train, found, argument)
+    return found
+
+
 def check_width(train: Any, test: Any, argument: str) -> None:
     """Raise where test examples have another number of columns."""
     if train.shape[1] != test.shape[1]:
@@ -545,13 +556,13 @@ def as_count(value: object, argument: str, least: int = 1, otherwise: str = "") 
     raise InputError(f"give a whole number from {least}{otherwise}.", argument=argument, value=value)
 
 
-def as_number(value: object, argument: str, remedy: str) -> float:
-    """Return a number; raise with the remedy for anything else, such as text.
+def as_number(value: object, argument: str, remedy: str, valid: Callable[[float], bool]) -> float:
+    """Return a number that is valid; raise with the remedy for anything else, such as text.
 
-    >>> as_number(1, "energy", "give a share")
+    >>> as_number(1, "energy", "give a share", lambda v: 0 < v <= 1)
     1.0
     """
-    if isinstance(value, int | float | np.number) and not isinstance(value, bool):
+    if isinstance(value, int | float | np.number) and not isinstance(value, bool) and valid(float(value)):
         return float(value)
     raise InputError(remedy, argument=argument, value=value)
 

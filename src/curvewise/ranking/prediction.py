@@ -28,6 +28,7 @@ from curvewise.ranking.measure import (
     check_width,
     has_test,
     is_missing,
+    read_test,
     warn,
 )
 from curvewise.types.results import FloatArray, as_unmasked
@@ -117,10 +118,8 @@ def leep(
     >>> round(leep(source, ["cat", "dog", "cat", "dog"]), 4)
     -0.6931
     """
-    own, test = as_probabilities(source_probabilities, "source_probabilities"), None
-    if has_test(test_probabilities, test_labels, "test_probabilities"):
-        test = as_probabilities(test_probabilities, "test_probabilities")
-        check_width(own, test, "test_probabilities")
+    own = as_probabilities(source_probabilities, "source_probabilities")
+    test = read_test(test_probabilities, test_labels, own, "test_probabilities", as_probabilities)
     return _score_predictions(own, labels, test, test_labels, "leep")
 
 
@@ -315,20 +314,14 @@ def nleep(
     True
     """
     settings = NleepSettings(components, covariance, variant, steps)
-    x, test = as_matrix(features, "features"), None
-    if has_test(test_features, test_labels, "test_features"):
-        test = as_matrix(test_features, "test_features")
-    reduced, test = reduce_features(x, test, energy)
+    x = as_matrix(features, "features")
+    reduced, test = reduce_features(x, read_test(test_features, test_labels, x, "test_features"), energy)
     return nleep_reduced(reduced, labels, test, test_labels, settings, rng)
 
 
 def reduce_features(x: Any, test: Any, energy: float, xp: Any = np) -> tuple[Any, Any]:
     """Return principal components of training examples, and test examples on the same axes."""
-    remedy = "give a share above 0 and up to 1, such as 0.8."
-    if not 0 < as_number(energy, "energy", remedy) <= 1:
-        raise InputError(remedy, argument="energy", value=energy)
-    if test is not None:
-        check_width(x, test, "test_features")
+    as_number(energy, "energy", "give a share above 0 and up to 1, such as 0.8.", lambda share: 0 < share <= 1)
     reduced, projection = project(x, energy, xp)
     if not bool((reduced != 0).any()):
         text = "all examples have the same features, which therefore say nothing about the labels."

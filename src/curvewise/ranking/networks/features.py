@@ -238,9 +238,7 @@ class _Settings:
     limit: int = LIMIT
 
     def __post_init__(self) -> None:
-        if not isinstance(self.limit, int) or isinstance(self.limit, bool) or self.limit < 0:
-            problem, remedy = "not a number of bytes.", "Give a whole number."
-            raise InputError(problem, argument="limit", value=self.limit, remedy=remedy)
+        self.limit = as_count(self.limit, "limit", 0)
         if self.batch is not None:
             self.batch = as_count(self.batch, "batch")
         if self.precision not in PRECISIONS:

@@ -27,8 +27,7 @@ from curvewise.ranking.measure import (
     as_number,
     as_targets,
     as_test_targets,
-    check_width,
-    has_test,
+    read_test,
 )
 from curvewise.ranking.prediction import NleepSettings, nleep_reduced, project, reduce_features
 from curvewise.types.results import FloatArray
@@ -224,9 +223,8 @@ class ProbeSettings:
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, as_count(getattr(self, name), name))
         for name in ("penalty", "rate"):
-            value, remedy = getattr(self, name), "give a number above 0."
-            if value is not None and not 0 < as_number(value, name, remedy) < np.inf:
-                raise InputError(remedy, argument=name, value=value)
+            if (value := getattr(self, name)) is not None:
+                as_number(value, name, "give a number above 0.", lambda v: 0 < v < np.inf)
         if self.epochs is not None and self.penalty is not None:
             raise InputError("penalty is for a converged classifier: leave out penalty, or leave out epochs.")
         if self.epochs is None and (self.rate is not None or self.batch is not None):
@@ -423,10 +421,9 @@ def read_labelled(
     """Check features with their labels; without test examples, the training ones twice."""
     x = as_matrix(features, "features")
     train = Labelled(x, as_targets(labels, len(x), allowed=TARGETS, measure=measure))
-    if not has_test(test_features, test_labels, "test_features"):
+    test_x = read_test(test_features, test_labels, x, "test_features")
+    if test_x is None:
         return train, train
-    test_x = as_matrix(test_features, "test_features")
-    check_width(x, test_x, "test_features")
     return train, Labelled(test_x, as_test_targets(test_labels, len(test_x), train.targets, measure, seen=False))
 
 
@@ -663,11 +660,9 @@ class BoundSettings:
     steps: int
 
     def __post_init__(self) -> None:
-        remedy = "give a number above 0 and up to 1."
-        for name in ("alpha", "energy"):
-            value = getattr(self, name)
-            if value is not None and not 0 < as_number(value, name, remedy) <= 1:
-                raise InputError(remedy, argument=name, value=value)
+        as_number(self.alpha, "alpha", "give a number above 0 and up to 1.", lambda v: 0 < v <= 1)
+        if self.energy is not None:
+            as_number(self.energy, "energy", "give a number above 0 and up to 1.", lambda v: 0 < v <= 1)
         for name, least in (("batch", 2), ("steps", 1)):
             object.__setattr__(self, name, as_count(getattr(self, name), name, least))
 
@@ -824,9 +819,9 @@ def nleep_on_device(
     place = find_device(device) if device is not None else torch.device(default)
     here = torch.cuda.device(place) if place.type == "cuda" else contextlib.nullcontext()
     with torch.no_grad(), here:
-        x, test, xp = _matrix(features, "features", place), None, TorchOn(place)
-        if has_test(test_features, test_labels, "test_features"):
-            test = _matrix(test_features, "test_features", place)
+        read, xp = functools.partial(_matrix, place=place), TorchOn(place)
+        x = read(features, "features")
+        test = read_test(test_features, test_labels, x, "test_features", read)
         reduced, test = reduce_features(x, test, energy, xp)
         return nleep_reduced(reduced, labels, test, test_labels, settings, rng, xp)
 

@@ -97,9 +97,7 @@ def plot_checkpoint_scores(
             argument="ax",
         )
     kinds_of = find_kinds(table, kinds, len(MARKERS))
-    # A checkpoint that several groups share is drawn once.
-    keys = list(zip(table.tasks.tolist(), table.checkpoints.tolist(), strict=True))
-    once = np.isin(np.arange(len(table)), list({key: i for i, key in reversed(list(enumerate(keys)))}.values()))
+    once = table.first_rows() == np.arange(len(table))  # a checkpoint that several groups share is drawn once
     left_out: list[int] = []
     with style():
         own = ax is None
