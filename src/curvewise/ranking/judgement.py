@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
-from curvewise.errors import CurvewiseWarning, InputError, arg, suggest
+from curvewise.errors import InputError, arg, suggest
 from curvewise.ranking.agreement import (
     CORRELATIONS,
     FEWEST,
@@ -29,7 +28,7 @@ from curvewise.ranking.agreement import (
     two_way,
 )
 from curvewise.ranking.load import UNION, CheckpointScores
-from curvewise.ranking.measure import as_count
+from curvewise.ranking.measure import as_count, warn
 from curvewise.ranking.rank import CheckpointRanking
 from curvewise.stats.tests import holm, sign_flip_pvalue
 from curvewise.text import format_count, format_pvalue, format_table, mark_best, pvalue_text
@@ -140,8 +139,7 @@ def judge_rankings(
                     f"{pool.group}: {whole} of {format_count(len(known), 'task')} with {count} checkpoints or fewer, "
                     f"all of which k = {count} tries: Recall@{count} and Rel@{count} say nothing of a measure there."
                 )
-    for text in alarms:
-        warnings.warn(text, CurvewiseWarning, stacklevel=2)
+    warn(*alarms)
     return RankingJudgement(
         rows=tuple(rows),
         measures=tuple(chosen),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -567,13 +568,17 @@ def as_number(value: object, argument: str, remedy: str, valid: Callable[[float]
     raise InputError(remedy, argument=argument, value=value)
 
 
-def warn(text: str, depth: int = 3) -> None:
-    """Warn the caller of the measure that calls this, or one that is deeper."""
-    warnings.warn(text, CurvewiseWarning, stacklevel=depth)
+def warn(*texts: str) -> None:
+    """Warn the user whose code called a function of this package, however deep inside of it this is."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("curvewise."):
+        level, frame = level + 1, frame.f_back
+    for text in texts:
+        warnings.warn(text, CurvewiseWarning, stacklevel=level)
 
 
 def warn_of_lone_classes(count: int, so: str) -> None:
     """Warn the caller of the measure if there are classes with a single example."""
     if count:
         classes = "1 class has" if count == 1 else f"{count} classes have"
-        warn(f"{classes} a single example, {so}: add examples of it, or leave it out.", depth=4)
+        warn(f"{classes} a single example, {so}: add examples of it, or leave it out.")

@@ -182,7 +182,7 @@ def _score_predictions(
     if test is None:
         return mean_log(predict_labels(own, targets, own, targets), targets, None)
     test_targets = as_test_targets(test_labels, len(test), targets, measure)
-    return mean_log(predict_labels(own, targets, test, test_targets), targets, test_targets, depth=5)
+    return mean_log(predict_labels(own, targets, test, test_targets), targets, test_targets)
 
 
 def as_probabilities(values: ArrayLike | None, argument: str) -> NDArray[np.floating[Any]]:
@@ -324,8 +324,7 @@ def reduce_features(x: Any, test: Any, energy: float, xp: Any = np) -> tuple[Any
     as_number(energy, "energy", "give a share above 0 and up to 1, such as 0.8.", lambda share: 0 < share <= 1)
     reduced, projection = project(x, energy, xp)
     if not bool((reduced != 0).any()):
-        text = "all examples have the same features, which therefore say nothing about the labels."
-        warn(text, depth=4)
+        warn("all examples have the same features, which therefore say nothing about the labels.")
     return reduced, None if test is None else projection.apply(xp.asarray(test, dtype=x.dtype), xp)
 
 
@@ -353,7 +352,7 @@ def nleep_reduced(
     found = predict_labels(own, targets, tested, targets if test_targets is None else test_targets, xp)
     if settings.variant == "no-log":
         return float(found.mean())
-    return mean_log(found, targets, test_targets, depth=5)
+    return mean_log(found, targets, test_targets)
 
 
 def _posteriors(
@@ -365,8 +364,7 @@ def _posteriors(
     if len(x) < FEW * wanted:
         warn(
             f"{len(x)} examples for {wanted} components are fewer than {FEW} for each: the score is "
-            "mostly chance. Take more examples or fewer components.",
-            depth=5,
+            "mostly chance. Take more examples or fewer components."
         )
     draws = xp.asarray(np.random.default_rng(rng).random((count, candidates(count))))
     start = cluster(x, draws, xp)
@@ -380,8 +378,7 @@ def _posteriors(
     if thin and bool((own.argmax(axis=1) == start).all()):
         warn(
             f"full covariance is stuck where k-means left it: {len(x) / count:.0f} examples per "
-            f"component in {x.shape[1]} dimensions. Use covariance='diagonal' or 'shrunk'.",
-            depth=5,
+            f"component in {x.shape[1]} dimensions. Use covariance='diagonal' or 'shrunk'."
         )
     return own, own if test is None else mixture.posteriors(test, xp)
 
@@ -424,7 +421,7 @@ def conditional(sums: Any, xp: Any = np) -> Any:
     return xp.where(weights > 0, sums / safe, (sums.sum(axis=1) / weights.sum())[:, None])
 
 
-def mean_log(probabilities: FloatArray, targets: Targets, test_targets: Targets | None, depth: int = 4) -> float:
+def mean_log(probabilities: FloatArray, targets: Targets, test_targets: Targets | None) -> float:
     """Return the mean logarithm; test labels have at least the probability that training can distinguish from 0.
 
     One more training example, with its label drawn apart from its source class, would change a
@@ -439,8 +436,7 @@ def mean_log(probabilities: FloatArray, targets: Targets, test_targets: Targets 
             warn(
                 f"{unseen:.0%} of test labels were never seen with their source class in training:"
                 " the score rests on the probability that one more example would give them. Take"
-                " more training examples (for nleep also: fewer components).",
-                depth=depth,
+                " more training examples (for nleep also: fewer components)."
             )
         probabilities = np.maximum(probabilities, floor)
     return float(np.log(probabilities).mean())

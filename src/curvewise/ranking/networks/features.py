@@ -13,7 +13,6 @@ import sys
 import tempfile
 import time
 import uuid
-import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -25,11 +24,11 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError, Message, arg, list_names
+from curvewise.errors import CurvewiseError, InputError, Message, arg, list_names
 from curvewise.nn.devices import PRECISIONS
 from curvewise.nn.files.formats import file_digest
 from curvewise.progress import Progress, progressing
-from curvewise.ranking.measure import CheckpointFeatures, as_count
+from curvewise.ranking.measure import CheckpointFeatures, as_count, warn
 from curvewise.ranking.networks.checkpoints import (
     Checkpoint,
     InputBatch,
@@ -291,7 +290,7 @@ def _features(
         settings.room.left = left  # its matrices are gone
         raise
     if cache is not None and key is not None and (failed := cache.write(key, found)):
-        warnings.warn(failed, CurvewiseWarning, stacklevel=4)
+        warn(failed)
         notes.append(failed)
     if any(isinstance(one.features, np.memmap) for one in found):
         notes.append("features lie in a temporary file, mapped into memory")

@@ -7,7 +7,6 @@ import copy
 import functools
 import itertools
 import math
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, Unpack
@@ -17,7 +16,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from curvewise.errors import CurvewiseWarning, InputError, either
+from curvewise.errors import InputError, either
 from curvewise.nn.devices import find_device
 from curvewise.ranking.measure import (
     RankingMeasure,
@@ -28,6 +27,7 @@ from curvewise.ranking.measure import (
     as_targets,
     as_test_targets,
     read_test,
+    warn,
 )
 from curvewise.ranking.prediction import NleepSettings, nleep_reduced, project, reduce_features
 from curvewise.types.results import FloatArray
@@ -500,11 +500,6 @@ def _average_precision(z: Tensor, right: Tensor) -> Tensor:
         total += right[:, code] * (above & right).sum(dim=1) / above.sum(dim=1).clamp(min=1)
     count = right.sum(dim=1)
     return torch.where(count > 0, total / count.clamp(min=1), torch.ones_like(total))
-
-
-def warn(text: str) -> None:
-    """Warn the caller of a measure."""
-    warnings.warn(text, CurvewiseWarning, stacklevel=4)
 
 
 def information_score(
