@@ -149,7 +149,7 @@ class TargetReading(DatasetReading):
         if self.data is None:
             if self.labels is None:
                 return None, None
-            from curvewise.ranking.measure import read_target
+            from curvewise.ranking.load import read_target
 
             try:
                 return None, read_target(_existing(self.labels))
@@ -696,7 +696,7 @@ def rank_stored(
     """Rank by features that are on disk: no network is run, and torch is not needed."""
     import numpy as np
 
-    from curvewise.ranking.measure import common_labels, read_features
+    from curvewise.ranking.load import common_labels, read_features
     from curvewise.ranking.rank import rank_candidates
     from curvewise.ranking.scoring import Candidate
 

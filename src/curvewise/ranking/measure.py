@@ -1,24 +1,19 @@
-"""Ranking measures, and the labels and features they are computed from, in memory and in files."""
+"""Ranking measures, and the labels and features they are computed from."""
 
 from __future__ import annotations
 
 import contextlib
 import math
-import re
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError, arg, either
-from curvewise.reading.arrays import map_npy, named_arrays, read_vector
-from curvewise.reading.table import as_path, read_text
+from curvewise.errors import CurvewiseWarning, InputError, either
 from curvewise.types.predictions import check_labelled
 from curvewise.types.results import FloatArray, as_unmasked
 
@@ -193,98 +188,6 @@ def as_matrix(values: ArrayLike | None, argument: str) -> NDArray[np.floating[An
                 "the order of 1."
             )
     return found
-
-
-# Names of arrays in files.
-LABEL_NAMES = ("labels", "label", "y", "targets", "target", "classes")
-_WHOLE = re.compile(r"[+-]?[0-9]+")
-_FEATURE_NAMES = ("features", "embeddings", "embedding", "x", "X")
-
-
-def read_features(
-    source: str | PathLike[str], name: str, **about: Any
-) -> tuple[CheckpointFeatures, NDArray[Any] | None]:
-    """Read features from an .npy or .npz file, with the probabilities and the labels that an .npz file may hold."""
-    path = as_path(source)
-    if path.suffix.lower() == ".npy":
-        features: NDArray[Any] = map_npy(path)
-        own = labels = None
-    else:
-        names, get = named_arrays(path)
-        features = get(name_of_features(names, path))
-        own = get("probabilities") if "probabilities" in names else None
-        label = [known for known in LABEL_NAMES if known in names and len(names) > 1]
-        labels = np.asarray(get(label[0])) if label else None
-    if not features.ndim:
-        raise InputError(f"{path} holds a single value, no features.")
-    return CheckpointFeatures(name, features, own, **about), labels
-
-
-def name_of_features(names: Sequence[str], path: Path) -> str:
-    """Find the array of features: by its name, or as the only one beside labels and probabilities.
-
-    >>> name_of_features(["embeddings", "y"], Path("a.npz")), name_of_features(["pool", "labels"], Path("a.npz"))
-    ('embeddings', 'pool')
-    """
-    rest = [name for name in names if name not in (*LABEL_NAMES, "probabilities")]
-    known = [name for name in _FEATURE_NAMES if name in rest]
-    if "features" in known or len(known) == 1:
-        return known[0]
-    if len(names) == 1 or len(rest) == 1:
-        return rest[0] if rest else names[0]
-    raise InputError(
-        f"{path} holds {', '.join(names)}: call the matrix of features 'features' (and its own classes' probabilities "
-        "'probabilities')."
-    )
-
-
-def read_target(source: str | PathLike[str]) -> NDArray[Any]:
-    """Read the label of each example from an array in a file, a column of a table, or lines of text.
-
-    In lines, whole numbers are classes, and 1.0 is a number.
-    """
-    path = as_path(source)
-    suffix = path.suffix.lower()
-    if suffix == ".npy":
-        return np.asarray(map_npy(path))
-    if suffix == ".npz":
-        every, get = named_arrays(path)
-        names = [name for name in LABEL_NAMES if name in every] or every
-        if len(names) > 1 and names is every:
-            raise InputError(f"{path} holds {', '.join(names)}: call one of them labels.")
-        return np.asarray(get(names[0]))
-    if suffix in (".json", ".safetensors"):
-        return read_vector(path, "label")
-    lines = [line.strip() for line in read_text(path).strip().splitlines()]
-    if lines and lines[0].strip('"').lower() in LABEL_NAMES:
-        lines = lines[1:]
-    if suffix in (".csv", ".tsv") and any("," in line or "\t" in line for line in lines):
-        return read_vector(path, "label")
-    if not all(lines) or not lines or any("," in line for line in lines):
-        raise InputError(f"{path}: give one label in each line, or an .npy file.")
-    with contextlib.suppress(ValueError, OverflowError):  # whole numbers that are too long are names
-        if all(_WHOLE.fullmatch(line) for line in lines):
-            return np.array([int(line) for line in lines], dtype=np.int64)
-        return np.array([float(line) for line in lines])
-    return np.array(lines)
-
-
-def common_labels(found: Mapping[str, NDArray[Any] | None]) -> NDArray[Any]:
-    """Return the labels that files of features hold; refuse files that differ in them."""
-    known = {name: labels for name, labels in found.items() if labels is not None}
-    if not known:
-        raise InputError(
-            "is missing: give the label of each example, or save it with the features as an array called labels.",
-            argument="labels",
-        )
-    first, labels = next(iter(known.items()))
-    for name, other in known.items():
-        if not np.array_equal(labels, other):
-            raise InputError(
-                f"{first} and {name} hold different labels, so that their rows are not the same examples. Features of "
-                f"the same examples, in one order, can be ranked; if they are, pass {arg('labels')}."
-            )
-    return labels
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,17 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from curvewise.errors import InputError, Message, arg, prefix
 from curvewise.progress import progress_bar
 from curvewise.ranking.agreement import ranking_agreement
-from curvewise.ranking.measure import (
-    KINDS,
-    CheckpointFeatures,
-    RankingMeasure,
-    Targets,
-    as_targets,
-    common_labels,
-    read_features,
-    read_target,
-    warn,
-)
+from curvewise.ranking.load import common_labels, read_features, read_target
+from curvewise.ranking.measure import KINDS, CheckpointFeatures, RankingMeasure, Targets, as_targets, warn
 from curvewise.ranking.scoring import (
     DRAWS,
     LEAST,

@@ -550,7 +550,10 @@ class FeatureCache:
                 raise ValueError("it belongs to something else")
             if written["sha256"] != _hash_of(written["features"]):
                 raise ValueError(f"{file.name} is not what was written")
-            return [self._fields(key, record) for record in written["features"]], None
+            for record in written["features"]:
+                arrays = {name: self._load(key, name, sha) for name, sha in record.pop("arrays").items()}
+                record |= {"notes": tuple(record["notes"]), **arrays}
+            return written["features"], None
         except FileNotFoundError as error:
             if error.filename == str(file):
                 return None, None
@@ -558,10 +561,6 @@ class FeatureCache:
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             why = str(error)
         return None, f"files of the cache {self.folder} are damaged ({why}): the features were computed again"
-
-    def _fields(self, key: str, record: dict[str, Any]) -> dict[str, Any]:
-        arrays = {n: self._load(key, n, sha) for n, sha in record.pop("arrays").items()}
-        return {**record, "notes": tuple(record["notes"]), **arrays}
 
     def _path(self, key: str, name: str, sha: str) -> Path:
         """Return the file of an array, named by its content, too: others may write the same key at the same time."""

@@ -12,6 +12,7 @@ import zipfile
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from importlib import import_module
 from math import prod
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import InputError, Message, arg, importing, list_names, suggest
 from curvewise.nn.files.formats import DTYPES, file_digest, kind_of, open_session, run_session, unreadable
-from curvewise.ranking.measure import name_of_features
+from curvewise.ranking.load import name_of_features
 from curvewise.ranking.networks.checkpoints import (
     OUTPUT,
     Checkpoint,
@@ -418,8 +419,7 @@ class OnnxGraph:
 
     def with_outputs(self, names: list[str]) -> bytes:
         """Return the file's content with further tensors among the outputs."""
-        changed = type(self.model)()
-        changed.CopyFrom(self.model)
+        changed = deepcopy(self.model)
         there = {output.name for output in changed.graph.output}
         for name in names:
             if name not in there:
@@ -444,8 +444,7 @@ class OnnxGraph:
 
     def shapes(self, given: tuple[int, ...] | None = None) -> tuple[dict[str, tuple[Any, ...]], dict[str, int]]:
         """Return shapes and types by tensor, in the order they are computed, as far as they are known."""
-        model = type(self.model)()
-        model.CopyFrom(self.model)
+        model = deepcopy(self.model)
         if given is not None:
             main = next(i for i in model.graph.input if i.name == self.inputs[0])
             for dim, size in zip(main.type.tensor_type.shape.dim, given, strict=False):
