@@ -165,3 +165,8 @@ def test_squares_beyond_single_precision(scale, metric):
     features, labels = made(120, 5, 3, seed=4)
     found = knn((features * scale).astype(np.float32), labels, metric=metric)
     assert found == knn(features, labels, metric=metric) > 0.5
+
+
+def test_true_is_no_number_of_neighbours():
+    with pytest.raises(InputError, match="give a whole number from 1"):
+        knn(np.arange(12.0)[:, None], [0, 1] * 6, neighbours=True)

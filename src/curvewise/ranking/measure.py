@@ -455,9 +455,8 @@ def as_count(value: object, argument: str, least: int = 1, otherwise: str = "") 
     >>> as_count(5.0, "components")
     5
     """
-    if isinstance(value, int | float | np.number) and value >= least and float(value).is_integer():
-        return int(value)
-    raise InputError(f"give a whole number from {least}{otherwise}.", argument=argument, value=value)
+    remedy = f"give a whole number from {least}{otherwise}."
+    return int(as_number(value, argument, remedy, lambda v: v >= least and v.is_integer()))
 
 
 def as_number(value: object, argument: str, remedy: str, valid: Callable[[float], bool]) -> float:
