@@ -24,8 +24,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from curvewise.ranking.distances import parc
 from curvewise.ranking.moments import gbc, h_score, logme, principal_coordinates, transrate
-from curvewise.ranking.prediction import parc
 from curvewise.stats.correlation import kendall
 
 CHECKPOINTS, CLASSES = 20, 10

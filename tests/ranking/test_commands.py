@@ -19,10 +19,10 @@ from torch import nn
 from curvewise.nn.architectures import ARCHITECTURES
 from curvewise.ranking import scoring as catalogue
 from curvewise.ranking.commands import find_checkpoints
+from curvewise.ranking.distances import knn
 from curvewise.ranking.moments import logme
 from curvewise.ranking.networks import rank as ranking
 from curvewise.ranking.networks.rank import MEASURES
-from curvewise.ranking.prediction import knn
 
 SHIFTS = {"weak": 0.2, "middling": 0.7, "strong": 2.0}
 WEIGHTS = ("--factory", "mlp", "--factory-option", "width=32", "--preprocess", "channels=grey")
@@ -625,7 +625,7 @@ def test_a_reference_can_be_borrowed(rank):
     ("more", "code", "said"),
     [
         (("--measures", "nlep"), 1, "Did you mean 'nleep' or 'leep'?"),
-        (("--k", "0.5"), 2, "give whole numbers from 1 on"),
+        (("--k", "0.5"), 2, "must be a whole number from 1 on"),
         (("--value", "rel_at_9"), 2, "--value rel_at_9: use one of recall_at_1"),
         (("--where", "rubbish"), 2, "must read COLUMN=VALUE"),
         (("--where", "Trainable Backbone=maybe"), 1, "--where 'Trainable Backbone=maybe' is in no row"),

@@ -26,8 +26,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.ranking.distances import knn, parc
 from curvewise.ranking.moments import gbc, h_score, logme, transrate
-from curvewise.ranking.prediction import knn, parc
 
 Measure = Callable[..., float]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.ranking.prediction import knn
+from curvewise.ranking.distances import knn
 from curvewise.ranking.scoring import MEASURES
 
 
@@ -116,7 +116,7 @@ def test_a_large_offset_does_not_make_ties():
 def test_blocks_make_no_difference(monkeypatch):
     features, labels = made(101, 4, 3, seed=2)
     whole = knn(features, labels)
-    monkeypatch.setattr("curvewise.ranking.prediction.BLOCK", 1000)
+    monkeypatch.setattr("curvewise.ranking.distances.BLOCK", 1000)
     assert knn(features, labels) == whole
 
 
@@ -165,3 +165,8 @@ def test_squares_beyond_single_precision(scale, metric):
     features, labels = made(120, 5, 3, seed=4)
     found = knn((features * scale).astype(np.float32), labels, metric=metric)
     assert found == knn(features, labels, metric=metric) > 0.5
+
+
+def test_true_is_no_number_of_neighbours():
+    with pytest.raises(InputError, match="give a whole number from 1"):
+        knn(np.arange(12.0)[:, None], [0, 1] * 6, neighbours=True)

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import mannwhitneyu, pearsonr, spearmanr
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.ranking.prediction import parc
+from curvewise.ranking.distances import parc
 from curvewise.ranking.scoring import MEASURES
 
 

@@ -668,3 +668,28 @@ def test_files_of_features_and_their_labels(tmp_path, call) -> None:
         rank_features({"two": tmp_path / "two.npz"}, labels, **options)
     with pytest.raises(InputError, match="labels is missing: give the label of each example"):
         rank_features(pool, **options)
+
+
+def test_labels_in_a_file_are_read_as_on_the_command_line(tmp_path):
+    rng = np.random.default_rng(0)
+    labels = np.arange(60) % 3
+    pool = {"a": rng.normal(size=(60, 4)), "b": rng.normal(size=(60, 4)) + labels[:, None]}
+    options = {"measures": "logme", "resamples": 0}
+    several = np.eye(3, dtype=int)[labels]
+    np.save(tmp_path / "several.npy", several)
+    np.testing.assert_array_equal(
+        rank_features(pool, tmp_path / "several.npy", **options).scores["logme"],
+        rank_features(pool, several, **options).scores["logme"],
+    )
+    # 1.0 may be a class or a number, in a file as in an array.
+    (tmp_path / "whole.txt").write_text("".join(f"{y}.0\n" for y in labels))
+    with pytest.raises(InputError, match="whole numbers in floating point"):
+        rank_features(pool, tmp_path / "whole.txt", **options)
+    (tmp_path / "gap.txt").write_text("0\n\n" + "1\n" * 59)
+    with pytest.raises(InputError, match="one label in each line"):
+        rank_features(pool, tmp_path / "gap.txt", **options)
+    (tmp_path / "table.csv").write_text("id,label\n" + "".join(f"{i},{y}\n" for i, y in enumerate(labels)))
+    np.testing.assert_array_equal(
+        rank_features(pool, tmp_path / "table.csv", **options).scores["logme"],
+        rank_features(pool, labels, **options).scores["logme"],
+    )

@@ -2,6 +2,8 @@ from curvewise.ranking.agreement import NleepGrid as NleepGrid
 from curvewise.ranking.agreement import RankingAgreement as RankingAgreement
 from curvewise.ranking.agreement import measure_nleep_grid as measure_nleep_grid
 from curvewise.ranking.agreement import ranking_agreement as ranking_agreement
+from curvewise.ranking.distances import knn as knn
+from curvewise.ranking.distances import parc as parc
 from curvewise.ranking.judgement import RankingComparisons as RankingComparisons
 from curvewise.ranking.judgement import RankingJudgement as RankingJudgement
 from curvewise.ranking.judgement import add_rankings as add_rankings
@@ -28,11 +30,9 @@ from curvewise.ranking.plot.judgement import plot_ranking_judgement as plot_rank
 from curvewise.ranking.plot.rank import plot_checkpoint_ranking as plot_checkpoint_ranking
 from curvewise.ranking.plot.scores import plot_checkpoint_scores as plot_checkpoint_scores
 from curvewise.ranking.plot.scores import plot_fine_tuning as plot_fine_tuning
-from curvewise.ranking.prediction import knn as knn
 from curvewise.ranking.prediction import leep as leep
 from curvewise.ranking.prediction import nce as nce
 from curvewise.ranking.prediction import nleep as nleep
-from curvewise.ranking.prediction import parc as parc
 from curvewise.ranking.rank import CheckpointRanking as CheckpointRanking
 from curvewise.ranking.rank import Reliability as Reliability
 from curvewise.ranking.rank import rank_features as rank_features

@@ -15,9 +15,8 @@ from scipy.special import ndtri, stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.progress import progress_bar
-from curvewise.ranking.measure import CheckpointFeatures, Targets, as_count, as_matrix, as_targets
-from curvewise.ranking.mixture import project
-from curvewise.ranking.prediction import NleepSettings, nleep_reduced
+from curvewise.ranking.measure import CheckpointFeatures, Targets, as_count, as_matrix, as_targets, warn
+from curvewise.ranking.prediction import NleepSettings, nleep_reduced, project
 from curvewise.ranking.scoring import split_rows
 from curvewise.stats.correlation import kendall, pearson, weighted_kendall
 from curvewise.text import format_count, format_number
@@ -159,8 +158,7 @@ def ranking_agreement(
     """
     counts, (s, a) = as_counts(k), _matrices(scores, accuracy)
     found = agree(s, a, counts, check_level(level), np.random.default_rng(rng))
-    for text in found.warnings:
-        warnings.warn(text, CurvewiseWarning, stacklevel=2)
+    warn(*found.warnings)
     return found
 
 
@@ -761,8 +759,7 @@ def measure_nleep_grid(
             # A setting at which all scores are equal says nothing: 0, the mean over random orders.
             agreement.append(np.nan_to_num(kendall(rows_of_scores, known)).reshape(found[name].shape[1:]))
     notes = list(dict.fromkeys(str(one.message) for one in w))
-    for text in notes:
-        warnings.warn(text, CurvewiseWarning, stacklevel=2)
+    warn(*notes)
     return NleepGrid(shares, counts, tuple(tasks), np.array(agreement), found, level, tuple(notes))
 
 

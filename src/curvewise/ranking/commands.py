@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,12 +24,12 @@ from curvewise.cli.console import (
     READING,
     AtLeast0,
     AtLeast1,
+    Counts,
     DatasetReading,
     Drawing,
     Flag,
     Level,
     NetworkOptions,
-    Numbers,
     Page,
     Showing,
     Texts,
@@ -96,7 +95,6 @@ KEYS = (
     *("path", "layer", "factory", "options", "preprocessing", "pool", "tokenizer", "length"),
     *("shape", "classes", "source_accuracy"),
 )
-_WHOLE = re.compile(r"[+-]?[0-9]+")
 # Measures that are drawn against accuracies, the best ones.
 SCATTERED = 6
 # Comparisons that are shown; --json has all of them.
@@ -149,7 +147,14 @@ class TargetReading(DatasetReading):
     def load(self) -> tuple[Any, NDArray[Any] | None]:
         """Return examples (None for features alone) and labels (None for those in the files of features)."""
         if self.data is None:
-            return None, None if self.labels is None else read_labels(self.labels)
+            if self.labels is None:
+                return None, None
+            from curvewise.ranking.load import read_target
+
+            try:
+                return None, read_target(_existing(self.labels))
+            except InputError as error:
+                raise UsageError(prefix(f"--labels {self.labels} cannot be read: ", error.message)) from error
         from curvewise.study.data.load import load_dataset
 
         dataset, x, y = self.read(load_dataset)
@@ -434,7 +439,7 @@ def judge(
     /,
     *,
     measures: Words = [],
-    k: Numbers = [],
+    k: Counts = [],
     union: bool = True,
     value: str = "kendall",
     by_task: Flag = False,
@@ -495,14 +500,11 @@ def judge(
         raise UsageError(f"--cost {pictures.cost}: {table} has no costs, such as a column nleep_gflops.")
     from curvewise.ranking.judgement import judge_rankings
 
-    for number in k:
-        if number != int(number) or number < 1:
-            raise UsageError(f"--k {number:g}: give whole numbers from 1 on, such as 1,3.")
     with quietly():
         result = judge_rankings(
             pool,
             list(measures) or None,
-            **({"k": tuple(map(int, k))} if k else {}),
+            **({"k": k} if k else {}),
             union=union,
             level=level,
             permutations=permutations,
@@ -643,40 +645,6 @@ def _listed(path: Path) -> list[CheckpointFile]:
     if not found:
         raise UsageError(f'{path} lists no checkpoint: add a table for each, such as [mine] path = "net.onnx".')
     return found
-
-
-def read_labels(path: Path) -> NDArray[Any]:
-    """Read labels from .npy, .npz or lines of text."""
-    import numpy as np
-
-    _existing(path)
-    from curvewise.ranking.load import LABEL_NAMES
-    from curvewise.reading.arrays import map_npy, named_arrays
-    from curvewise.reading.table import read_text
-
-    try:
-        if path.suffix.lower() == ".npy":
-            return np.asarray(map_npy(path))
-        if path.suffix.lower() == ".npz":
-            every, get = named_arrays(path)
-            names = [name for name in LABEL_NAMES if name in every] or every
-            if len(names) != 1 and (not names or names[0] not in LABEL_NAMES):
-                raise UsageError(f"--labels {path} holds {', '.join(names)}: call one of them labels.")
-            return np.asarray(get(names[0]))
-        lines = [line.strip() for line in read_text(path).splitlines()]
-    except InputError as error:
-        raise UsageError(prefix(f"--labels {path} cannot be read: ", error.message)) from error
-    lines = [line for line in lines if line]
-    if lines and lines[0].strip('"').lower() in LABEL_NAMES:
-        lines = lines[1:]
-    if not lines or any("," in line for line in lines):
-        raise UsageError(f"--labels {path}: give one label in each line, or an .npy file.")
-    try:
-        if all(_WHOLE.fullmatch(line) for line in lines):
-            return np.array([int(line) for line in lines], dtype=np.int64)
-        return np.array([float(line) for line in lines])
-    except (ValueError, OverflowError):
-        return np.array(lines)
 
 
 def rank_found(

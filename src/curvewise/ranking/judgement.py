@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from itertools import combinations
 from typing import Any
 
@@ -14,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
-from curvewise.errors import CurvewiseWarning, InputError, arg
+from curvewise.errors import InputError, arg, suggest
 from curvewise.ranking.agreement import (
     CORRELATIONS,
     FEWEST,
@@ -30,7 +28,7 @@ from curvewise.ranking.agreement import (
     two_way,
 )
 from curvewise.ranking.load import UNION, CheckpointScores
-from curvewise.ranking.measure import as_count
+from curvewise.ranking.measure import as_count, warn
 from curvewise.ranking.rank import CheckpointRanking
 from curvewise.stats.tests import holm, sign_flip_pvalue
 from curvewise.text import format_count, format_pvalue, format_table, mark_best, pvalue_text
@@ -115,9 +113,8 @@ def judge_rankings(
     chosen = list(table.measures if measures is None else dict.fromkeys(measures))
     for name in chosen:
         if name not in table.scores:
-            near = " or ".join(map(repr, get_close_matches(name, table.measures)))
-            hint = f" Did you mean {near}?" if near else ""
-            raise InputError(f"not among {list(table.measures)[:20]!r}.{hint}", argument="measures", value=name)
+            problem = f"not among {list(table.measures)[:20]!r}.{suggest(name, table.measures)}"
+            raise InputError(problem, argument="measures", value=name)
     if not chosen:
         raise InputError("has no scores: add some with table.with_scores({…}).", argument="table")
     counts, permutations = as_counts(k), as_count(permutations, "permutations")
@@ -142,8 +139,7 @@ def judge_rankings(
                     f"{pool.group}: {whole} of {format_count(len(known), 'task')} with {count} checkpoints or fewer, "
                     f"all of which k = {count} tries: Recall@{count} and Rel@{count} say nothing of a measure there."
                 )
-    for text in alarms:
-        warnings.warn(text, CurvewiseWarning, stacklevel=2)
+    warn(*alarms)
     return RankingJudgement(
         rows=tuple(rows),
         measures=tuple(chosen),
@@ -857,16 +853,14 @@ def _pool(group: str, table: CheckpointScores) -> Pool:
 
 def _check_union(table: CheckpointScores) -> None:
     """Raise unless a name in two groups is one checkpoint, with one accuracy and one score of a measure."""
-    keys = list(zip(table.tasks.tolist(), table.checkpoints.tolist(), strict=True))
-    first = {key: i for i, key in reversed(list(enumerate(keys)))}
-    before = np.array([first[key] for key in keys])
+    before = table.first_rows()
     kinds = {"accuracies": table.accuracy, **{f"scores of {k}": v for k, v in table.scores.items()}}
     for kind, values in kinds.items():
         other = ~np.isclose(values, values[before], rtol=1e-9, atol=0, equal_nan=True)
         if other.any():
             row = int(np.flatnonzero(other)[0])
-            task, name = keys[row]
             raise InputError(
-                f"checkpoint {name!r} is in several groups with different {kind} for {task!r} ({values[before[row]]:g} "
-                f"and {values[row]:g}): name them apart, or pass {arg('union', False)}."
+                f"checkpoint {str(table.checkpoints[row])!r} is in several groups with different {kind} for "
+                f"{str(table.tasks[row])!r} ({values[before[row]]:g} and {values[row]:g}): name them apart, or pass "
+                f"{arg('union', False)}."
             )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError, arg, brief, list_names, suggest
 from curvewise.ranking.measure import CheckpointFeatures
-from curvewise.reading.arrays import map_npy, named_arrays, read_vector
+from curvewise.reading.arrays import map_npy, named_arrays, read_named, read_vector
 from curvewise.reading.roles import (
     TOPS,
     ColumnMap,
@@ -41,6 +43,7 @@ from curvewise.reading.table import (
     names_in,
     numbers,
     read_table,
+    read_text,
     texts,
     unfold,
 )
@@ -347,11 +350,15 @@ class CheckpointScores(RowTable):
         """Return a table for each task."""
         return {name: self.select(self.tasks == name) for name in self.task_names}
 
+    def first_rows(self) -> Places:
+        """Return for each row the first one of the same task and checkpoint, which several groups may share."""
+        places: dict[tuple[str, str], int] = {}
+        keys = zip(self.tasks.tolist(), self.checkpoints.tolist(), strict=True)
+        return np.array([places.setdefault(key, i) for i, key in enumerate(keys)])
+
     def union(self) -> CheckpointScores:
         """Join all groups; a row that several groups share (a reference, say) is kept once."""
-        keys = list(zip(self.tasks.tolist(), self.checkpoints.tolist(), strict=True))
-        first = sorted({key: i for i, key in reversed(list(enumerate(keys)))}.values())
-        found = self.select(np.array(first))
+        found = self.select(self.first_rows() == np.arange(len(self)))
         return replace(found, groups=np.full(len(found), UNION))
 
     def with_scores(
@@ -592,15 +599,19 @@ Places: TypeAlias = NDArray[np.intp]
 
 def _gather(table: Table, roles: ScoreColumns, accuracy: FloatArray, repeats: str | None) -> CheckpointScores:
     """Make one entry for each group, task and checkpoint; several rows of one are ``repeats``."""
-    keys = _keys(table, roles)
+    words = [
+        full_names(table, roles.of[role], role) if role in roles.of else [""] * len(table)
+        for role in ("group", "task", "checkpoint")
+    ]
+    keys = list(zip(*words, strict=True))
     places = {key: i for i, key in enumerate(dict.fromkeys(keys))}
     where = np.array([places[key] for key in keys])
-    words = names_in(table, roles.of["measure"]) if roles.is_long else []
-    part = np.unique(words, return_inverse=True)[1] if words else np.zeros(len(keys), dtype=int)
+    named = names_in(table, roles.of["measure"]) if roles.is_long else []
+    part = np.unique(named, return_inverse=True)[1] if named else np.zeros(len(keys), dtype=int)
     notes = _check_repeats(table, roles, keys, where, part, repeats)
     count = len(places)
     if roles.is_long:
-        there = list(dict.fromkeys(words))
+        there = list(dict.fromkeys(named))
         for name in roles.measures:
             if name not in there:
                 raise InputError(
@@ -608,7 +619,7 @@ def _gather(table: Table, roles: ScoreColumns, accuracy: FloatArray, repeats: st
                     argument="measures",
                     value=[name],
                 )
-        picks = {name: np.array(words) == name for name in roles.measures or there}
+        picks = {name: np.array(named) == name for name in roles.measures or there}
         score, cost = numbers(table, roles.of["score"]), roles.gflops.get("")
         scores = {k: _mean(score, where, count, rows) for k, rows in picks.items()}
         spent = numbers(table, cost) if cost else None
@@ -622,25 +633,16 @@ def _gather(table: Table, roles: ScoreColumns, accuracy: FloatArray, repeats: st
     if repeats == "best":
         chosen = np.full(count, np.nan)
         np.fmax.at(chosen, where, accuracy)
-    named = list(places)
+    groups, tasks, checkpoints = (np.array(part) for part in zip(*places, strict=True))
     return CheckpointScores(
-        np.array([name for _, _, name in named]),
+        checkpoints,
         chosen,
         scores,
-        tasks=np.array([t for _, t, _ in named]) if "task" in roles.of else None,
-        groups=np.array([g for g, _, _ in named]) if "group" in roles.of else None,
+        tasks=tasks if "task" in roles.of else None,
+        groups=groups if "group" in roles.of else None,
         gflops=gflops,
         notes=tuple(notes),
     )
-
-
-def _keys(table: Table, roles: ScoreColumns) -> list[Key]:
-    """Return group, task and checkpoint of each row."""
-    words = [
-        full_names(table, roles.of[role], role) if role in roles.of else [""] * len(table)
-        for role in ("group", "task", "checkpoint")
-    ]
-    return list(zip(*words, strict=True))
 
 
 def _check_repeats(
@@ -664,22 +666,17 @@ def _check_repeats(
         hint = (
             f"They differ in {list_names(differ)}: choose with {arg('where', {differ[0]: value})}, make it the group "
             f"with {ask('group', differ[0])}, or pass {arg('repeats', 'best')} or "
-            f"{arg('repeats', 'mean')}.{_long_hint(table, roles, differ)}"
+            f"{arg('repeats', 'mean')}."
         )
+        words = [k for k in differ if not is_measured(table.columns[k])]
+        if words and roles.measures and not roles.is_long:
+            hint += f" If each row is one score of a measure, pass {_ask_long(words, roles.measures)}."
     raise InputError(
         f"{table.source} holds {brief(name)} {len(rows)} times"
         + (f" for {brief(task)}" if task else "")
         + (f" in {brief(group)}" if group else "")
         + f". {hint}"
     )
-
-
-def _long_hint(table: Table, roles: ScoreColumns, differ: Sequence[str]) -> str:
-    """Say what to pass if a column in which rows of a checkpoint differ names measures."""
-    words = [k for k in differ if not is_measured(table.columns[k])]
-    if roles.is_long or not words or not roles.measures:
-        return ""
-    return f" If each row is one score of a measure, pass {_ask_long(words, roles.measures)}."
 
 
 def _check_same(table: Table, roles: ScoreColumns, accuracy: FloatArray, where: Places) -> None:
@@ -768,9 +765,9 @@ def _finished(
     return replace(table, reference=names, baselines=tuple(plain), notes=tuple(dict.fromkeys((*table.notes, *notes))))
 
 
-# Features of examples by one checkpoint, as numpy files hold them.
-
+# Features of examples by one checkpoint and their labels, as files hold them; the names of arrays there.
 LABEL_NAMES = ("labels", "label", "y", "targets", "target", "classes")
+_WHOLE = re.compile(r"[+-]?[0-9]+")
 _FEATURE_NAMES = ("features", "embeddings", "embedding", "x", "X")
 
 
@@ -812,8 +809,32 @@ def name_of_features(names: Sequence[str], path: Path) -> str:
 
 
 def read_target(source: str | PathLike[str]) -> NDArray[Any]:
-    """Read the label of each example from a file of its own."""
-    return read_vector(source, "label")
+    """Read the label of each example from an array in a file, a column of a table, or lines of text.
+
+    In lines, whole numbers are classes, and 1.0 is a number.
+    """
+    path = as_path(source)
+    suffix = path.suffix.lower()
+    if suffix in (".npy", ".npz"):
+        every, get = read_named(path)
+        names = [name for name in LABEL_NAMES if name in every] or every
+        if len(names) > 1 and names is every:
+            raise InputError(f"{path} holds {', '.join(names)}: call one of them labels.")
+        return np.asarray(get(names[0]))
+    if suffix in (".json", ".safetensors"):
+        return read_vector(path, "label")
+    lines = [line.strip() for line in read_text(path).strip().splitlines()]
+    if lines and lines[0].strip('"').lower() in LABEL_NAMES:
+        lines = lines[1:]
+    if suffix in (".csv", ".tsv") and any("," in line or "\t" in line for line in lines):
+        return read_vector(path, "label")
+    if not all(lines) or not lines or any("," in line for line in lines):
+        raise InputError(f"{path}: give one label in each line, or an .npy file.")
+    with contextlib.suppress(ValueError, OverflowError):  # whole numbers that are too long are names
+        if all(_WHOLE.fullmatch(line) for line in lines):
+            return np.array([int(line) for line in lines], dtype=np.int64)
+        return np.array([float(line) for line in lines])
+    return np.array(lines)
 
 
 def common_labels(found: Mapping[str, NDArray[Any] | None]) -> NDArray[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -427,6 +428,17 @@ def has_test(features: ArrayLike | None, labels: ArrayLike | None, argument: str
     return features is not None
 
 
+def read_test(
+    test: Any, labels: ArrayLike | None, train: Any, argument: str, read: Callable[..., Any] | None = None
+) -> Any:
+    """Return the test examples, as wide as those of the training; None where there are none."""
+    if not has_test(test, labels, argument):
+        return None
+    found = (read or as_matrix)(test, argument)
+    check_width(train, found, argument)
+    return found
+
+
 def check_width(train: Any, test: Any, argument: str) -> None:
     """Raise where test examples have another number of columns."""
     if train.shape[1] != test.shape[1]:
@@ -443,29 +455,32 @@ def as_count(value: object, argument: str, least: int = 1, otherwise: str = "") 
     >>> as_count(5.0, "components")
     5
     """
-    if isinstance(value, int | float | np.number) and value >= least and float(value).is_integer():
-        return int(value)
-    raise InputError(f"give a whole number from {least}{otherwise}.", argument=argument, value=value)
+    remedy = f"give a whole number from {least}{otherwise}."
+    return int(as_number(value, argument, remedy, lambda v: v >= least and v.is_integer()))
 
 
-def as_number(value: object, argument: str, remedy: str) -> float:
-    """Return a number; raise with the remedy for anything else, such as text.
+def as_number(value: object, argument: str, remedy: str, valid: Callable[[float], bool]) -> float:
+    """Return a number that is valid; raise with the remedy for anything else, such as text.
 
-    >>> as_number(1, "energy", "give a share")
+    >>> as_number(1, "energy", "give a share", lambda v: 0 < v <= 1)
     1.0
     """
-    if isinstance(value, int | float | np.number) and not isinstance(value, bool):
+    if isinstance(value, int | float | np.number) and not isinstance(value, bool) and valid(float(value)):
         return float(value)
     raise InputError(remedy, argument=argument, value=value)
 
 
-def warn(text: str, depth: int = 3) -> None:
-    """Warn the caller of the measure that calls this, or one that is deeper."""
-    warnings.warn(text, CurvewiseWarning, stacklevel=depth)
+def warn(*texts: str) -> None:
+    """Warn the user whose code called a function of this package, however deep inside of it this is."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("curvewise."):
+        level, frame = level + 1, frame.f_back
+    for text in texts:
+        warnings.warn(text, CurvewiseWarning, stacklevel=level)
 
 
 def warn_of_lone_classes(count: int, so: str) -> None:
     """Warn the caller of the measure if there are classes with a single example."""
     if count:
         classes = "1 class has" if count == 1 else f"{count} classes have"
-        warn(f"{classes} a single example, {so}: add examples of it, or leave it out.", depth=4)
+        warn(f"{classes} a single example, {so}: add examples of it, or leave it out.")

@@ -242,9 +242,8 @@ def h_score(features: ArrayLike, labels: ArrayLike, shrinkage: float | None = No
     >>> round(h_score(good, labels), 3), round(h_score(bad, labels), 3)
     (0.833, 0.0)
     """
-    remedy = "give a number from 0 to below 1, or None."
-    if shrinkage is not None and not 0 <= as_number(shrinkage, "shrinkage", remedy) < 1:
-        raise InputError(remedy, argument="shrinkage", value=shrinkage)
+    if shrinkage is not None:
+        as_number(shrinkage, "shrinkage", "give a number from 0 to below 1, or None.", lambda a: 0 <= a < 1)
     return max(signed_h_score(features, labels, shrinkage), 0.0)
 
 
@@ -383,9 +382,7 @@ def transrate(
     >>> round(transrate(good, labels), 3), round(transrate(bad, labels), 3)
     (0.51, 0.126)
     """
-    remedy = "give a number above 0."
-    if not 0 < as_number(eps, "eps", remedy) < np.inf:
-        raise InputError(remedy, argument="eps", value=eps)
+    as_number(eps, "eps", "give a number above 0.", lambda v: 0 < v < np.inf)
     if rows not in ("plain", "unit"):
         raise InputError("use 'plain' or 'unit'.", argument="rows", value=rows)
     examples = read_rows(features, labels, "TransRate")

@@ -1,14 +1,17 @@
-"""Measures that predict labels: by own classes (LEEP, NCE), clusters of features (NLEEP), or distances (kNN, PARC).
+"""LEEP, NCE and NLEEP: labels predicted from a checkpoint's own classes, or from Gaussian clusters of its features.
 
-Arrays of probabilities are numpy's or torch's, with ``xp`` the module; labels are numpy's.
+Arrays of probabilities and features are numpy's or torch's, with ``xp`` the module; labels are numpy's. Of principal
+components, k-means and Gaussian mixtures, sums over examples are products in the precision of the data, and parameters
+are kept in double precision. On a GPU nothing is read back within a step of EM: only a look at the likelihood waits.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,12 +28,9 @@ from curvewise.ranking.measure import (
     check_width,
     has_test,
     is_missing,
+    read_test,
     warn,
-    warn_of_lone_classes,
 )
-from curvewise.ranking.mixture import COVARIANCES, candidates, cluster, fit_mixture, project
-from curvewise.ranking.moments import Matrix, mean_of, membership
-from curvewise.stats.correlation import spearman
 from curvewise.types.results import FloatArray, as_unmasked
 
 TAKES = ("classes", "multilabel")
@@ -39,17 +39,32 @@ RARE = 0.05
 VARIANTS = ("paper", "in-sample", "no-log", "capped")
 # Examples per component below which a warning is due.
 FEW = 5
-METRICS = ("euclidean", "cosine")
-# Pairs of examples that are compared at a time.
-BLOCK = 2**23
-# Size of features above which their squares overflow in single precision.
-LARGE = 1e15
-# Share of ties above which distances in single precision are computed again in double.
-BLURRED = 0.02
-# Pairs of like labels below which PARC is mostly chance.
-ENOUGH = 100
-# Examples that PARC pairs by default.
-PAIRED = 3000
+COVARIANCES = ("diagonal", "shrunk", "tied", "full")
+# Share of the mean variance that is added to every variance: single precision resolves it.
+FLOOR = 1e-4
+# Steps between two looks at the likelihood.
+LOOK = 5
+# Examples below which a component is dead.
+EMPTY = 1e-10
+# Logarithm of the weight of a dead component.
+NEVER = -1e30
+# Logarithm of the least share: products with smaller ones are slow subnormals.
+LEAST = -60.0
+# Share in a component below which an example does not enter its covariance.
+SLIGHT = 1e-10
+# Rounds of Lloyd's algorithm, which only gives EM a start.
+ROUNDS = 10
+# Rows of the features that are centred at a time.
+ROWS = 2048
+# Dimensions up to which all eigenvectors are computed at once.
+SMALL = 512
+# Width of the first block of the subspace iteration.
+WIDTH = 128
+# Looks at one width, before giving up and computing all eigenvectors.
+LOOKS = 5
+# Precision of an eigenvector: its residual relative to its eigenvalue.
+PRECISION = 1e-3
+Respond = Callable[[Any], tuple[Any, Any]]
 
 
 def leep(
@@ -103,10 +118,8 @@ def leep(
     >>> round(leep(source, ["cat", "dog", "cat", "dog"]), 4)
     -0.6931
     """
-    own, test = as_probabilities(source_probabilities, "source_probabilities"), None
-    if has_test(test_probabilities, test_labels, "test_probabilities"):
-        test = as_probabilities(test_probabilities, "test_probabilities")
-        check_width(own, test, "test_probabilities")
+    own = as_probabilities(source_probabilities, "source_probabilities")
+    test = read_test(test_probabilities, test_labels, own, "test_probabilities", as_probabilities)
     return _score_predictions(own, labels, test, test_labels, "leep")
 
 
@@ -169,7 +182,7 @@ def _score_predictions(
     if test is None:
         return mean_log(predict_labels(own, targets, own, targets), targets, None)
     test_targets = as_test_targets(test_labels, len(test), targets, measure)
-    return mean_log(predict_labels(own, targets, test, test_targets), targets, test_targets, depth=5)
+    return mean_log(predict_labels(own, targets, test, test_targets), targets, test_targets)
 
 
 def as_probabilities(values: ArrayLike | None, argument: str) -> NDArray[np.floating[Any]]:
@@ -301,24 +314,17 @@ def nleep(
     True
     """
     settings = NleepSettings(components, covariance, variant, steps)
-    x, test = as_matrix(features, "features"), None
-    if has_test(test_features, test_labels, "test_features"):
-        test = as_matrix(test_features, "test_features")
-    reduced, test = reduce_features(x, test, energy)
+    x = as_matrix(features, "features")
+    reduced, test = reduce_features(x, read_test(test_features, test_labels, x, "test_features"), energy)
     return nleep_reduced(reduced, labels, test, test_labels, settings, rng)
 
 
 def reduce_features(x: Any, test: Any, energy: float, xp: Any = np) -> tuple[Any, Any]:
     """Return principal components of training examples, and test examples on the same axes."""
-    remedy = "give a share above 0 and up to 1, such as 0.8."
-    if not 0 < as_number(energy, "energy", remedy) <= 1:
-        raise InputError(remedy, argument="energy", value=energy)
-    if test is not None:
-        check_width(x, test, "test_features")
+    as_number(energy, "energy", "give a share above 0 and up to 1, such as 0.8.", lambda share: 0 < share <= 1)
     reduced, projection = project(x, energy, xp)
     if not bool((reduced != 0).any()):
-        text = "all examples have the same features, which therefore say nothing about the labels."
-        warn(text, depth=4)
+        warn("all examples have the same features, which therefore say nothing about the labels.")
     return reduced, None if test is None else projection.apply(xp.asarray(test, dtype=x.dtype), xp)
 
 
@@ -346,7 +352,7 @@ def nleep_reduced(
     found = predict_labels(own, targets, tested, targets if test_targets is None else test_targets, xp)
     if settings.variant == "no-log":
         return float(found.mean())
-    return mean_log(found, targets, test_targets, depth=5)
+    return mean_log(found, targets, test_targets)
 
 
 def _posteriors(
@@ -358,8 +364,7 @@ def _posteriors(
     if len(x) < FEW * wanted:
         warn(
             f"{len(x)} examples for {wanted} components are fewer than {FEW} for each: the score is "
-            "mostly chance. Take more examples or fewer components.",
-            depth=5,
+            "mostly chance. Take more examples or fewer components."
         )
     draws = xp.asarray(np.random.default_rng(rng).random((count, candidates(count))))
     start = cluster(x, draws, xp)
@@ -373,8 +378,7 @@ def _posteriors(
     if thin and bool((own.argmax(axis=1) == start).all()):
         warn(
             f"full covariance is stuck where k-means left it: {len(x) / count:.0f} examples per "
-            f"component in {x.shape[1]} dimensions. Use covariance='diagonal' or 'shrunk'.",
-            depth=5,
+            f"component in {x.shape[1]} dimensions. Use covariance='diagonal' or 'shrunk'."
         )
     return own, own if test is None else mixture.posteriors(test, xp)
 
@@ -417,7 +421,7 @@ def conditional(sums: Any, xp: Any = np) -> Any:
     return xp.where(weights > 0, sums / safe, (sums.sum(axis=1) / weights.sum())[:, None])
 
 
-def mean_log(probabilities: FloatArray, targets: Targets, test_targets: Targets | None, depth: int = 4) -> float:
+def mean_log(probabilities: FloatArray, targets: Targets, test_targets: Targets | None) -> float:
     """Return the mean logarithm; test labels have at least the probability that training can distinguish from 0.
 
     One more training example, with its label drawn apart from its source class, would change a
@@ -432,8 +436,7 @@ def mean_log(probabilities: FloatArray, targets: Targets, test_targets: Targets 
             warn(
                 f"{unseen:.0%} of test labels were never seen with their source class in training:"
                 " the score rests on the probability that one more example would give them. Take"
-                " more training examples (for nleep also: fewer components).",
-                depth=depth,
+                " more training examples (for nleep also: fewer components)."
             )
         probabilities = np.maximum(probabilities, floor)
     return float(np.log(probabilities).mean())
@@ -447,256 +450,577 @@ def _by_class(values: Any, targets: Targets, xp: Any) -> tuple[list[Any], NDArra
     return [rows[first:last] for first, last in pairwise(ends)], order
 
 
-def knn(
-    features: ArrayLike,
-    labels: ArrayLike,
-    *,
-    test_features: ArrayLike | None = None,
-    test_labels: ArrayLike | None = None,
-    neighbours: int = 5,
-    metric: Literal["euclidean", "cosine"] = "euclidean",
-) -> float:
-    """Share of examples whose nearest neighbours are mostly of their class.
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Gaussians that together describe examples.
 
-    Test examples look among the training examples; without a test set every example looks among
-    the others (leave one out). Ties are decided fairly, so that the order of examples plays no
-    part: neighbours at the same distance as the last one share the votes that are left, and where
-    m classes have the most votes, each is right by 1/m.
+    Attributes
+    ----------
+    covariance : {"diagonal", "shrunk", "tied", "full"}
+        Their form.
+    counts, means : array, shapes (components,) and (components, dimensions)
+        How many examples each has, and where it lies.
+    spread : array
+        Variances (components, dimensions) for diagonal ones; a matrix for tied ones; a matrix for
+        each otherwise.
+    floor : scalar array
+        What was added to variances.
+    trace : tuple of float
+        Mean log-likelihood of an example before each step of EM.
+    """
+
+    covariance: str
+    counts: Any
+    means: Any
+    spread: Any
+    floor: Any
+    trace: tuple[float, ...] = ()
+
+    def posteriors(self, x: Any, xp: Any = np) -> Any:
+        """Return the probability of each component given each example; a row for each example."""
+        respond, z = responder(self, x.dtype, xp), _prepared(x, self.covariance, xp)
+        return xp.concatenate([respond(z[rows])[0].T for rows in parts(z, len(self.means))])
+
+    def log_likelihood(self, x: Any, xp: Any = np) -> float:
+        """Return the mean logarithm of the density at examples."""
+        respond, z = responder(self, x.dtype, xp), _prepared(x, self.covariance, xp)
+        sums = [respond(z[r])[1].sum(dtype=xp.float64) for r in parts(z, len(self.means))]
+        return float(sum(sums)) / len(x)
+
+
+def fit_mixture(
+    x: Any,
+    labels: Any,
+    components: int,
+    covariance: str = "diagonal",
+    *,
+    steps: int = 100,
+    tolerance: float = 1e-3,
+    xp: Any = np,
+) -> Mixture:
+    """Fit a mixture by EM from a cluster for each example.
 
     Parameters
     ----------
-    features : array_like, shape (examples, dimensions)
-        Of the training examples.
-    labels : array_like
-        A class for each.
-    test_features, test_labels : array_like, optional
-        Those of the test examples.
-    neighbours : int
-        How many have a vote.
-    metric : {"euclidean", "cosine"}
-        Distance between features.
-
-    Returns
-    -------
-    float
-        Accuracy from 0 to 1; more is better.
-
-    Warns
-    -----
-    CurvewiseWarning
-        If, without a test set, classes have a single example, which can never be right; or if the
-        features are the same for all examples.
+    x : array, shape (examples, dimensions)
+        Coordinates.
+    labels : array of int
+        The cluster each example starts in.
+    components : int
+        Number of clusters. An empty one stays so.
+    covariance : {"diagonal", "shrunk", "tied", "full"}
+        ``"shrunk"`` pulls each component's covariance towards the one all share, with the weight
+        of as many examples as there are dimensions.
+    steps : int
+        The most steps.
+    tolerance : float
+        EM stops where a step adds less to the mean log-likelihood; looked at every fifth step.
+    xp : module
+        numpy or torch.
 
     Examples
     --------
-    >>> rng = np.random.default_rng(0)
-    >>> labels = np.arange(200) % 2
-    >>> good = rng.standard_normal((200, 5)) + 2 * labels[:, None]
-    >>> bad = rng.standard_normal((200, 5))
-    >>> round(knn(good, labels), 3), round(knn(bad, labels), 3)
-    (0.99, 0.565)
+    >>> x = np.random.default_rng(0).standard_normal((200, 2)) + [[0, 0], [9, 9]] * 100
+    >>> found = fit_mixture(x, np.array([0, 1] * 100), 2)
+    >>> found.counts, found.means.round(0) + 0.0
+    (array([100., 100.]), array([[0., 0.],
+                                 [9., 9.]]))
     """
-    x = as_matrix(features, "features")
-    targets = as_targets(labels, len(x), measure="kNN")
-    asking, truth, among = None, targets.codes, len(x) - 1
-    if has_test(test_features, test_labels, "test_features"):
-        asking, among = as_matrix(test_features, "test_features"), len(x)
-        check_width(x, asking, "test_features")
-        truth = as_test_targets(test_labels, len(asking), targets, "kNN").codes
-    if metric not in METRICS:
-        raise InputError("use 'euclidean' or 'cosine'.", argument="metric", value=metric)
-    if as_count(neighbours, "neighbours") > among:
-        raise InputError(
-            f"give a number from 1 to {among}, as there are {among} examples to choose from.",
-            argument="neighbours",
-            value=neighbours,
-        )
-    if asking is None:
-        lone = int((np.bincount(targets.codes) == 1).sum())
-        warn_of_lone_classes(lone, "which can have no neighbour of its class")
-    if (x == x[0]).all():
-        warn("the features are the same for all examples: all are equally near, and kNN says nothing of the labels.")
-    # Hits in the precision of the features, and again in double where single precision cannot tell distances apart.
-    kind, hits = x.dtype if asking is None else np.promote_types(x.dtype, asking.dtype), None
-    if max(float(np.abs(rows).max()) for rows in (x, asking) if rows is not None) > LARGE:
-        kind = np.dtype(np.float64)
-    while hits is None:
-        near = _place(x.astype(kind, copy=False), x, metric)
-        far = None if asking is None else _place(asking.astype(kind, copy=False), x, metric)
-        hits = _hits(near, targets.codes, far, truth, int(neighbours))
-        kind = np.dtype(np.float64)
-    return float(hits.mean())
+    z = _prepared(x, covariance, xp)
+    model = _started(x, z, labels, components, covariance, xp)
+    trace = xp.zeros(steps, dtype=xp.float64)
+    at = xp.zeros(1, dtype=xp.int64)
+
+    def step() -> None:
+        found, likelihood = _step(model, z, responder(model, x.dtype, xp), xp)
+        for name in ("counts", "means", "spread"):
+            getattr(model, name)[...] = getattr(found, name)
+        trace[at] = likelihood
+        at[...] = at + 1
+
+    # Only steps with diagonal covariance can be recorded on a GPU: factoring matrices and choosing rows read values
+    # back from the device.
+    go, taken = looped(step, xp if covariance == "diagonal" else np), 0
+    while taken < steps:
+        go(min(LOOK, steps - taken))
+        taken = min(taken + LOOK, steps)
+        if taken % LOOK == 0 and abs(float(trace[taken - 1] - trace[taken - 2])) < tolerance:
+            break
+    return replace(model, trace=tuple(trace[:taken].tolist()))
 
 
-def _place(rows: Matrix, training: Matrix, metric: str) -> Matrix:
-    """Return rows whose Euclidean distances order neighbours by the metric."""
-    if metric == "euclidean":
-        # Centred on the training examples: less is lost to rounding when norms are subtracted.
-        return rows - mean_of(training).astype(rows.dtype)
-    length = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(length > 0, length, 1)
+def _prepared(x: Any, covariance: str, xp: Any) -> Any:
+    """Return what a step reads of examples: coordinates, for diagonal covariance after their squares."""
+    return xp.concatenate([x * x, x], axis=1) if covariance == "diagonal" else x
 
 
-def _hits(
-    near: Matrix, codes: NDArray[np.int64], asking: Matrix | None, truth: NDArray[np.int64], neighbours: int
-) -> FloatArray | None:
-    """Return 1, 0, or 1/m in a tie, for each of the asking rows, or of all near ones leaving each out.
+def _started(x: Any, z: Any, labels: Any, components: int, covariance: str, xp: Any) -> Mixture:
+    """Return the estimates from hard assignments."""
+    centre = x.mean(axis=0, dtype=xp.float64)
+    centred = x - xp.asarray(centre, dtype=x.dtype)
+    floor = FLOOR * (centred * centred).mean(dtype=xp.float64)
+    floor = xp.where(floor > 0, floor, xp.ones_like(floor))
+    means = xp.zeros((components, 1), dtype=xp.float64) + centre
+    blank = Mixture(covariance, means[:, 0], means, means, floor)
+    names, none = xp.arange(components), x[:0, 0]
+    left = iter(parts(z, components))
 
-    None if single precision cannot tell the distances apart.
+    def assigned(_: Any) -> tuple[Any, Any]:
+        return xp.asarray(names[:, None] == labels[next(left)], dtype=x.dtype), none
+
+    return _step(blank, z, assigned, xp)[0]
+
+
+def _step(model: Mixture, z: Any, respond: Respond, xp: Any) -> tuple[Mixture, Any]:
+    """Return the estimates from the components' shares in examples, and the mean log-likelihood before."""
+    sums: list[Any] = []
+    for rows in parts(z, len(model.means)):
+        shares, likelihood = respond(z[rows])
+        found = [*_FORMS[model.covariance].sums(model, z[rows], shares, xp)]
+        found += [shares.sum(axis=1, dtype=xp.float64), likelihood.sum(dtype=xp.float64)]
+        sums = [a + b for a, b in zip(sums, found, strict=True)] if sums else found
+    first, second, counts, likelihood = sums
+    alive = xp.where(counts > EMPTY, counts, xp.ones_like(counts))
+    means, spread = _FORMS[model.covariance].estimate(model, first, second, alive, len(z), xp)
+    return replace(model, counts=counts, means=means, spread=spread), likelihood / len(z)
+
+
+def responder(model: Mixture, dtype: Any, xp: Any = np) -> Respond:
+    """Return a function from prepared examples to shares (components × examples) and log densities."""
+    alive = model.counts > EMPTY
+    weights = xp.log(xp.where(alive, model.counts, xp.ones_like(model.counts)) / model.counts.sum())
+    weights = xp.where(alive, weights, xp.full_like(weights, NEVER))
+    weights = weights - 0.5 * model.means.shape[1] * math.log(2 * math.pi)
+    score = _FORMS[model.covariance].score(model, weights, dtype, xp)
+
+    def respond(z: Any) -> tuple[Any, Any]:
+        # Softmax over components, in place: these are the largest arrays of a step.
+        shares = score(z)
+        top = xp.amax(shares, axis=0)
+        shares -= top
+        xp.clip(shares, LEAST, None, out=shares)
+        xp.exp(shares, out=shares)
+        total = shares.sum(axis=0)
+        shares /= total
+        return shares, top + xp.log(total)
+
+    return respond
+
+
+class _Diagonal:
+    """Variances of each component: z holds squares and coordinates, so that one product gives all sums."""
+
+    @staticmethod
+    def score(model: Mixture, weights: Any, dtype: Any, xp: Any) -> Callable[[Any], Any]:
+        """Return a function from prepared examples to log densities, components × examples."""
+        pull = model.means / model.spread
+        both = xp.asarray(xp.concatenate([-0.5 / model.spread, pull], axis=1), dtype=dtype)
+        own = weights - 0.5 * (model.means * pull + xp.log(model.spread)).sum(axis=1)
+        own = xp.asarray(own[:, None], dtype=dtype)
+
+        def score(z: Any) -> Any:
+            found = both @ z.T
+            found += own
+            return found
+
+        return score
+
+    @staticmethod
+    def sums(model: Mixture, z: Any, shares: Any, xp: Any) -> tuple[Any, Any]:
+        """Return the weighted sums of coordinates and of their products."""
+        found, size = xp.asarray(shares @ z, dtype=xp.float64), model.means.shape[1]
+        return found[:, size:], found[:, :size]
+
+    @staticmethod
+    def estimate(model: Mixture, first: Any, second: Any, alive: Any, count: int, xp: Any) -> tuple[Any, Any]:
+        """Return means and spreads from the sums."""
+        means = first / alive[:, None]
+        return means, xp.clip(second / alive[:, None] - means * means, 0, None) + model.floor
+
+
+class _Tied:
+    """One matrix for all components."""
+
+    @staticmethod
+    def score(model: Mixture, weights: Any, dtype: Any, xp: Any) -> Callable[[Any], Any]:
+        """Return a function from prepared examples to log densities, components × examples."""
+        factor = xp.linalg.cholesky(model.spread)
+        whiten = xp.linalg.inv(factor).T
+        centres = model.means @ whiten
+        own = weights - xp.log(xp.diagonal(factor)).sum() - 0.5 * (centres * centres).sum(axis=1)
+        whiten, centres, own = (xp.asarray(v, dtype=dtype) for v in (whiten, centres, own[:, None]))
+
+        def score(x: Any) -> Any:
+            white = x @ whiten
+            found = centres @ white.T
+            found += own - 0.5 * (white * white).sum(axis=1)
+            return found
+
+        return score
+
+    @staticmethod
+    def sums(model: Mixture, x: Any, shares: Any, xp: Any) -> tuple[Any, Any]:
+        """Return the weighted sums of coordinates and of their products."""
+        wide = xp.asarray(x, dtype=xp.float64)
+        return xp.asarray(shares @ x, dtype=xp.float64), wide.T @ wide
+
+    @staticmethod
+    def estimate(model: Mixture, first: Any, second: Any, alive: Any, count: int, xp: Any) -> tuple[Any, Any]:
+        """Return means and spreads from the sums."""
+        means = first / alive[:, None]
+        level = model.floor * xp.eye(first.shape[1], dtype=first.dtype)
+        return means, (second - first.T @ means) / count + level
+
+
+class _Full:
+    """A matrix for each component, shrunk towards the one they share if the mixture says so."""
+
+    @staticmethod
+    def score(model: Mixture, weights: Any, dtype: Any, xp: Any) -> Callable[[Any], Any]:
+        """Return a function from prepared examples to log densities, components × examples."""
+        factors = xp.linalg.cholesky(model.spread)
+        sizes = xp.log(xp.diagonal(factors, 0, 1, 2)).sum(axis=1)
+        own = xp.asarray((weights - sizes)[:, None], dtype=dtype)
+        whiten = xp.asarray(xp.linalg.inv(factors).swapaxes(1, 2), dtype=dtype)
+        means = xp.asarray(model.means, dtype=dtype)
+
+        def score(x: Any) -> Any:
+            found = xp.empty((len(means), len(x)), dtype=dtype)
+            for k in range(len(means)):
+                white = (x - means[k]) @ whiten[k]
+                found[k] = -0.5 * xp.einsum("ij,ij->i", white, white)
+            found += own
+            return found
+
+        return score
+
+    @staticmethod
+    def sums(model: Mixture, x: Any, shares: Any, xp: Any) -> tuple[Any, Any]:
+        """Return the same of distances from the previous means, over examples with a noticeable share."""
+        first, second = xp.zeros_like(model.means), []
+        for k in range(len(shares)):
+            (rows,) = xp.where(shares[k] > SLIGHT)
+            apart = xp.asarray(x[rows], dtype=xp.float64) - model.means[k]
+            weighted = apart * xp.asarray(shares[k][rows], dtype=xp.float64)[:, None]
+            first[k] = weighted.sum(axis=0)
+            second.append(weighted.T @ apart)
+        return first, xp.stack(second)
+
+    @staticmethod
+    def estimate(model: Mixture, first: Any, second: Any, alive: Any, count: int, xp: Any) -> tuple[Any, Any]:
+        """Return means and spreads from the sums."""
+        moved, size = first / alive[:, None], first.shape[1]
+        spread = second / alive[:, None, None] - moved[:, :, None] * moved[:, None, :]
+        if model.covariance == "shrunk":
+            own = alive[:, None, None]
+            shared = (own * spread).sum(axis=0) / count
+            spread = (own * spread + size * shared) / (own + size)
+        return model.means + moved, spread + model.floor * xp.eye(size, dtype=first.dtype)
+
+
+_FORMS: dict[str, Any] = {"diagonal": _Diagonal, "tied": _Tied, "shrunk": _Full, "full": _Full}
+
+
+def cluster(x: Any, draws: Any, xp: Any = np) -> Any:
+    """Assign examples to clusters by k-means.
+
+    Seeds are drawn with chances in proportion to the squared distance from those already there,
+    a few candidates for each, of which the one that leaves the least sum of squares is taken
+    (greedy k-means++, as in scikit-learn). They are drawn along the order of the first coordinate,
+    so that the order in which examples are given does not matter.
+
+    Parameters
+    ----------
+    x : array, shape (examples, dimensions)
+        Coordinates.
+    draws : array of float64, shape (clusters, candidates)
+        Random numbers from 0 to 1; see :func:`candidates`.
+    xp : module
+        numpy or torch.
+
+    Returns
+    -------
+    array of int
+        A cluster for each example. One without examples stays empty.
+
+    Examples
+    --------
+    >>> x = np.array([[0.0], [0.1], [5.0], [5.1]])
+    >>> cluster(x, np.array([[0.2], [0.9]]))
+    array([0, 0, 1, 1])
     """
-    # A row y is the nearer to x the larger x·y − |y|²/2 is, which one matrix product gives.
-    half = np.einsum("ij,ij->i", near, near) / 2
-    classes = int(codes.max()) + 1
-    step = max(1, BLOCK // len(near))
-    hits = np.empty(len(truth))
-    for start in range(0, len(truth), step):
-        rows = (near if asking is None else asking)[start : start + step]
-        closeness = rows @ near.T
-        closeness -= half
-        if asking is None:
-            own = np.arange(len(rows))
-            closeness[own, start + own] = -np.inf
-        squares = np.einsum("ij,ij->i", rows, rows)
-        votes, tied = _votes(closeness, squares, codes, classes, neighbours)
-        if near.dtype == np.float32 and tied > BLURRED:
+    centres = seeds(x[xp.argsort(x[:, 0])], draws, xp)
+    for _ in range(ROUNDS):
+        centres = _centres(x, nearest(x, centres, xp), centres, xp)
+    return nearest(x, centres, xp)
+
+
+def candidates(clusters: int) -> int:
+    """Return the number of candidates for each seed, the same as scikit-learn's.
+
+    >>> candidates(1), candidates(30)
+    (2, 5)
+    """
+    return 2 + int(math.log(clusters))
+
+
+def seeds(x: Any, draws: Any, xp: Any = np) -> Any:
+    """Draw a row of x for each row of draws, far from each other (greedy k-means++).
+
+    >>> seeds(np.array([[0.0], [0.0], [3.0]]), np.array([[0.1], [0.5]]))
+    array([[0.],
+           [3.]])
+    """
+    lengths = (x * x).sum(axis=1)
+    rounding = 16 * float(xp.finfo(x.dtype).eps)
+
+    # Distances below rounding are 0: a copy of a seed must not be drawn again.
+    def drawn(chances: Any, draw: Any) -> Any:
+        sums = xp.cumsum(chances, 0, dtype=xp.float64)
+        return xp.clip(xp.searchsorted(sums, draw * sums[-1:]), 0, len(x) - 1)
+
+    def apart(rows: Any) -> Any:
+        """Squared distance of every example from some, a column for each of these."""
+        both = lengths[:, None] + lengths[rows]
+        found = both - 2 * (x @ x[rows].T)
+        return xp.where(found > rounding * both, found, xp.zeros_like(found))
+
+    first = drawn(xp.ones_like(lengths), draws[0, :1])
+    chances, at = apart(first)[:, 0], xp.ones_like(first)
+    rows = xp.zeros_like(draws[:, 0], dtype=first.dtype) + first
+
+    def step() -> None:
+        tried = drawn(chances, draws[at][0])
+        left = xp.minimum(chances[:, None], apart(tried))
+        # An index of one number stays on the device; a number would be read from it.
+        best = left.sum(axis=0, dtype=xp.float64).argmin()[None]
+        rows[at] = tried[best]
+        chances[...] = left[:, best][:, 0]
+        at[...] = at + 1
+
+    looped(step, xp)(len(draws) - 1)
+    return x[rows]
+
+
+def nearest(x: Any, centres: Any, xp: Any = np) -> Any:
+    """Return the nearest centre to each row.
+
+    >>> nearest(np.array([[0.0], [2.0]]), np.array([[3.0], [-1.0]]))
+    array([1, 0])
+    """
+    half = (centres * centres).sum(axis=1) / 2
+    return xp.concatenate([(x[rows] @ centres.T - half).argmax(axis=1) for rows in parts(x, len(centres))])
+
+
+def parts(x: Any, width: int) -> list[slice]:
+    """Return slices of rows, so that a table of them stays in the cache (on a GPU: in memory)."""
+    most = 2**19 if str(getattr(x, "device", "cpu")) == "cpu" else 2**29
+    rows = max(most // width, 128)
+    return [slice(start, start + rows) for start in range(0, len(x), rows)]
+
+
+def _centres(x: Any, labels: Any, old: Any, xp: Any) -> Any:
+    """Return the means of clusters; an empty one keeps its old mean."""
+    sums, counts = xp.zeros_like(old), xp.zeros_like(old[:, 0])
+    names = xp.arange(len(old))
+    for rows in parts(x, len(old)):
+        marks = xp.asarray(labels[rows][:, None] == names, dtype=x.dtype)
+        sums = sums + marks.T @ x[rows]
+        counts = counts + marks.sum(axis=0)
+    return xp.where(counts[:, None] > 0, sums / xp.clip(counts, 1, None)[:, None], old)
+
+
+def looped(step: Callable[[], None], xp: Any) -> Callable[[int], None]:
+    """Return a function that takes a step so many times.
+
+    The step changes arrays in place and reads nothing from the device. An array module may have a
+    ``looped`` of its own, which records the step and plays it back: on a GPU launching the kernels of
+    a small step takes longer than running them.
+
+    >>> import numpy as np
+    >>> total = np.zeros(1)
+    >>> def step():
+    ...     total[...] = total + 2
+    >>> looped(step, np)(3)
+    >>> total
+    array([6.])
+    """
+
+    def go(times: int) -> None:
+        for _ in range(times):
+            step()
+
+    found: Callable[[int], None] = xp.looped(step) if hasattr(xp, "looped") else go
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """Principal axes of the training examples.
+
+    Attributes
+    ----------
+    mean, axes : array, shapes (dimensions,) and (dimensions, kept)
+        Of the training examples; each axis points to where its scores have the longer tail.
+    scale : scalar array
+        The largest centred value, by which features are divided; infinite where all are the same.
+    kept : float
+        Share of the variance that the axes hold.
+    """
+
+    mean: Any
+    axes: Any
+    scale: Any
+    kept: float
+
+    def apply(self, features: Any, xp: Any = np) -> Any:
+        """Return the scores of examples on the axes, a row for each."""
+        found = [part @ self.axes for part in _centred(features, self.mean, self.scale)]
+        return found[0] if len(found) == 1 else xp.concatenate(found)
+
+
+def project(features: Any, energy: float = 0.8, xp: Any = np) -> tuple[Any, Projection]:
+    """Reduce features to the fewest principal components that hold a share of the variance.
+
+    Features are centred, not standardised: the energy is that of the covariance. In more than
+    512 dimensions the axes come from subspace iteration and are within a thousandth of exact.
+
+    Parameters
+    ----------
+    features : array, shape (examples, dimensions)
+        Of the training examples; a memory map will do.
+    energy : float
+        Share of the variance to keep, above 0; 1 keeps every direction that varies.
+    xp : module
+        numpy or torch.
+
+    Returns
+    -------
+    tuple
+        Scores of the examples and the :class:`Projection` that makes them, also of others. Where
+        all examples are the same, one score of 0 for each.
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(0).standard_normal((100, 3)) * [10.0, 1.0, 0.1]
+    >>> scores, projection = project(x, 0.8)
+    >>> scores.shape, round(projection.kept, 2)
+    ((100, 1), 0.99)
+    """
+    mean = xp.asarray(features.mean(axis=0, dtype=xp.float64), dtype=features.dtype)
+    scale = _scale(features, mean, xp)
+    if features.shape[0] < features.shape[1]:
+        # Fewer examples than dimensions: the products of examples are the smaller matrix.
+        centred = (features - mean) / scale
+        values, vectors, total = leading(centred @ centred.T, energy, xp)
+        axes = centred.T @ (vectors / xp.sqrt(values))
+    else:
+        matrix = sum(part.T @ part for part in _centred(features, mean, scale))
+        values, axes, total = leading(matrix, energy, xp)
+    kept = float(values.sum()) / total if total else 1.0
+    projection = Projection(mean, axes, scale, kept)
+    scores = projection.apply(features, xp)
+    # Eigenvectors have no sign of their own: point each to the longer tail, so that the order of examples, a rotation
+    # or another machine does not change the seeds of k-means.
+    long = (scores * scores * scores).sum(axis=0)
+    sign = xp.where(long < 0, -xp.ones_like(long), xp.ones_like(long))
+    return scores * sign, Projection(mean, axes * sign, scale, kept)
+
+
+def leading(matrix: Any, share: float, xp: Any = np) -> tuple[Any, Any, float]:
+    """Return the largest eigenvalues that make up a share of the trace, their vectors, and the trace.
+
+    Examples
+    --------
+    >>> values, vectors, total = leading(np.diag([1.0, 8.0, 1.0]), 0.75)
+    >>> values.round(3), abs(vectors).round(3).ravel(), total
+    (array([8.]), array([0., 1., 0.]), 10.0)
+    """
+    size = len(matrix)
+    total = float(xp.trace(matrix))
+    # Of many dimensions a few axes usually hold the share: subspace iteration finds them several times faster.
+    if size > SMALL and share < 1 and total > 0:
+        found = _iterated(matrix, share * total, xp)
+        if found is not None:
+            return *found, total
+    values, vectors = xp.linalg.eigh(matrix)
+    values, vectors = xp.flip(values, (0,)), xp.flip(vectors, (1,))
+    rounding = size * float(xp.finfo(matrix.dtype).eps)
+    varied = max(int((values > rounding * values[0]).sum()), 1) if total > 0 else 1
+    count = min(_enough(values, share * total, xp) or size, varied)
+    return xp.clip(values[:count], 1e-30, None), vectors[:, :count], total
+
+
+def _iterated(matrix: Any, wanted: float, xp: Any) -> tuple[Any, Any] | None:
+    """Return leading eigenpairs by subspace iteration; None where most are needed, or gaps are small.
+
+    The block is twice as wide as the result, and starts from the same random signs every time.
+    """
+    size, random = len(matrix), np.random.default_rng(0)
+    image = xp.zeros((size, 0), dtype=matrix.dtype)
+    for width in (WIDTH * 2**i for i in range(20)):
+        if width > size // 3:
             return None
-        winners = votes > votes.max(axis=1, keepdims=True) - 1e-6
-        right = winners[np.arange(len(rows)), truth[start : start + step]]
-        hits[start : start + step] = right / winners.sum(axis=1)
-    return hits
+        fresh = random.integers(0, 2, (size, width - image.shape[1]), dtype=np.int8) - 0.5
+        image = xp.concatenate([image, xp.asarray(fresh, dtype=matrix.dtype)], axis=1)
+        for _ in range(LOOKS):
+            block = _orthonormal(matrix @ image, xp, passes=1)  # nearly: good enough on the way
+            block = _orthonormal(matrix @ (matrix @ block), xp, passes=2)
+            image = matrix @ block
+            values, turn = xp.linalg.eigh(block.T @ image)
+            values, turn = xp.flip(values, (0,)), xp.flip(turn, (1,))
+            count = _enough(values, wanted, xp)
+            if count is None or count > width // 2:
+                break
+            vectors = block @ turn[:, :count]
+            # Done if they are eigenvectors, and orthonormal.
+            off = image @ turn[:, :count] - vectors * values[:count]
+            worst = (xp.sqrt((off * off).sum(axis=0)) / values[:count]).max()
+            gram = vectors.T @ vectors - xp.eye(count, dtype=values.dtype)
+            if float(xp.maximum(worst, xp.abs(gram).max())) < PRECISION:
+                return values[:count], vectors
+        else:
+            return None
+    return None
 
 
-def _votes(
-    closeness: NDArray[Any], squares: NDArray[Any], codes: NDArray[np.int64], classes: int, neighbours: int
-) -> tuple[FloatArray, float]:
-    """Return the votes for each class, and the share of rows in which the last neighbour is tied.
+def _enough(values: Any, wanted: float, xp: Any) -> int | None:
+    """Return how many of the values, the largest first, add up to what is wanted; None if they do not."""
+    sums = xp.cumsum(xp.asarray(values, dtype=xp.float64), 0)
+    count = int((sums < wanted).sum())
+    return count + 1 if count < len(values) else None
 
-    Those as near as the last neighbour, up to rounding, share the votes that are left.
+
+def _orthonormal(block: Any, xp: Any, passes: int) -> Any:
+    """Return an orthonormal basis of a block, by Cholesky factors in double precision."""
+    wide = xp.asarray(block, dtype=xp.float64)
+    for _ in range(passes):
+        gram = wide.T @ wide
+        # A ridge of rounding, without which the factor of a block of lower rank fails.
+        gram = gram + (1e-14 * xp.trace(gram)) * xp.eye(len(gram), dtype=gram.dtype)
+        wide = wide @ xp.linalg.inv(xp.linalg.cholesky(gram)).T
+    return xp.asarray(wide, dtype=block.dtype)
+
+
+def _centred(features: Any, mean: Any, scale: Any) -> Iterator[Any]:
+    """Yield some rows at a time, centred and scaled, so that a memory map is never copied whole."""
+    for start in range(0, len(features), ROWS):
+        part = features[start : start + ROWS] - mean
+        part /= scale
+        yield part
+
+
+def _scale(features: Any, mean: Any, xp: Any) -> Any:
+    """Return the largest distance from the mean; infinite where it is rounding in every feature.
+
+    Division by it keeps squares of very large or very small features in the range of float32.
     """
-    last = np.partition(closeness, -neighbours, axis=1)[:, -neighbours]
-    reach = np.sqrt(squares) + np.sqrt(np.maximum(squares - 2 * last, 0))
-    # Error of x·y − |y|²/2 in the worst case: a few units in the last place of the squared distance.
-    rounding = 4 * np.finfo(closeness.dtype).eps * reach**2
-    row, column = np.nonzero(closeness >= (last - rounding)[:, None])
-    nearer = closeness[row, column] > (last + rounding)[row]
-    shape = len(closeness)
-    sure = np.bincount(row[nearer], minlength=shape)
-    tied = np.bincount(row[~nearer], minlength=shape)
-    weight = np.where(nearer, 1.0, ((neighbours - sure) / tied)[row])
-    cell = row * classes + codes[column]
-    votes: FloatArray = np.bincount(cell, weight, shape * classes).astype(np.float64)
-    return votes.reshape(shape, classes), float((tied > 1).mean())
-
-
-def parc(
-    features: ArrayLike,
-    labels: ArrayLike,
-    *,
-    standardise: bool = True,
-    examples: int = PAIRED,
-    rng: int | np.random.Generator = 0,
-) -> float:
-    """Rank correlation, over pairs of examples, of feature distance with label distance.
-
-    Both distances are one less Pearson's correlation: of the two examples' features, and of their
-    one-hot labels; Spearman's correlation relates them (Bolya et al. 2021).
-
-    Parameters
-    ----------
-    features : array_like, shape (examples, dimensions)
-        As the checkpoint gives them, at least two dimensions.
-    labels : array_like
-        A class for each example, or a matrix of 0 and 1 (multi-label; an example with none or all
-        of the labels counts as uncorrelated with every other).
-    standardise : bool
-        Bring every feature to mean 0 and variance 1 over the examples first, as the authors' program
-        does; False is the plain formula of the paper.
-    examples : int
-        The most examples that are paired; of more, so many are drawn. 3,000 take a quarter of a
-        gigabyte, which grows with the square.
-    rng : int or Generator
-        For the draw.
-
-    Returns
-    -------
-    float
-        From −1 to 1; more is better. In-sample.
-
-    Warns
-    -----
-    CurvewiseWarning
-        If fewer than 100 pairs of examples have like labels, or features are constant within
-        examples, so that they correlate with none, or equally alike for all pairs.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> labels = np.arange(200) % 2
-    >>> good = rng.standard_normal((200, 5)) + 2 * np.eye(2, 5)[labels]
-    >>> bad = rng.standard_normal((200, 5))
-    >>> round(parc(good, labels), 3), round(parc(bad, labels), 3)
-    (0.54, 0.007)
-    """
-    examples = as_count(examples, "examples", least=2)
-    x = as_matrix(features, "features")
-    if x.shape[1] < 2:
-        raise InputError("has one dimension, and PARC correlates over at least two.", argument="features")
-    targets = as_targets(labels, len(x), allowed=TAKES, measure="PARC")
-    marks = membership(targets.rows, targets.codes, (len(targets.classes), len(x)))
-    if len(x) > examples:
-        drawn = np.random.default_rng(rng).choice(len(x), examples, replace=False, shuffle=False)
-        x, marks = x[drawn], marks[:, drawn]
-    apart, _ = _distances(marks.toarray().T)
-    if apart.min() == apart.max():
-        raise InputError(
-            "has no two examples alike, or all alike, so that PARC has nothing to "
-            "correlate: give more examples of each class.",
-            argument="labels",
-        )
-    if (like := int((apart < 1).sum())) < ENOUGH:
-        warn(
-            f"PARC rests on {like} pairs of examples with like labels, which is mostly chance: "
-            "give more examples of each class."
-        )
-    if standardise:
-        x = x.astype(np.float64)
-        # A feature that is constant but for rounding says nothing, and must not be blown up.
-        rounding = np.abs(x).max(axis=0) * np.finfo(np.float64).eps * len(x)
-        x -= x.mean(axis=0)
-        spread = x.std(axis=0)
-        varied = spread > rounding
-        x = np.where(varied, x, 0.0) / np.where(varied, spread, 1.0)
-        if not varied.any():
-            warn("the features of all examples are equally alike: PARC is 0.")
-            return 0.0
-    distances, flat = _distances(x)
-    if flat:
-        warn(
-            f"{flat} of {len(x)} examples have the same number in every feature: PARC takes them for unlike any other."
-        )
-    if distances.min() == distances.max():
-        if not flat:
-            warn("the features of all examples are equally alike: PARC is 0.")
-        return 0.0
-    return float(spearman(distances[None], apart)[0])
-
-
-def _distances(rows: Matrix) -> tuple[FloatArray, int]:
-    """Return 1 − Pearson's correlation of each pair of rows, and the number of constant rows."""
-    unit = rows.astype(np.float64)
-    flat = unit.max(axis=1) == unit.min(axis=1)
-    unit -= unit.mean(axis=1, keepdims=True)
-    unit[flat] = 0.0
-    unit /= np.where(flat, 1.0, np.linalg.norm(unit, axis=1))[:, None]
-    distances = 1 - (unit @ unit.T)[np.triu_indices(len(rows), 1)]
-    # Rounded to what double precision holds, so that equal distances are ties.
-    return np.round(distances, 12), int(flat.sum())
-
-
-def _parc_flops(n: int, d: int, classes: int) -> float:
-    kept = min(n, PAIRED)
-    pairs = kept * (kept - 1) / 2
-    return pairs * 2 * (d + classes) + 2 * pairs * math.log2(max(pairs, 2))
+    high, low = xp.amax(features, axis=0), xp.amin(features, axis=0)
+    found = xp.maximum(high - mean, mean - low)
+    eps = max(4 * float(xp.finfo(features.dtype).eps), len(features) * 2.0**-52)
+    rounding = eps * xp.maximum(xp.abs(high), xp.abs(low))
+    most = xp.where(found > rounding, found, xp.zeros_like(found)).max()
+    return xp.where(most > 0, most, xp.full_like(most, np.inf))
 
 
 # A mean logarithm of probabilities of test labels.
@@ -734,33 +1058,5 @@ MEASURES = (
         flops=lambda n, d, classes: float(n * d),
         takes="probabilities",
         **_LOGARITHM,
-    ),
-)
-BY_DISTANCE = (
-    RankingMeasure(
-        "parc",
-        parc,
-        about="Spearman's correlation, over pairs of examples, of distances between features with "
-        "distances between labels (Bolya et al. 2021).",
-        cost="All pairs of at most 3,000 examples: about two seconds of CPU and a quarter of a gigabyte.",
-        fails="Mostly chance with few examples of each class; depends on the axes of the features, "
-        "as it correlates over them.",
-        flops=_parc_flops,
-        seeded=True,
-        targets=TAKES,
-        bounds=(-1.0, 1.0),
-    ),
-    RankingMeasure(
-        "knn",
-        knn,
-        about="Accuracy of the nearest neighbours in feature space, leaving one out or on a test set.",
-        cost="Distances of all pairs of examples: about five seconds of CPU for 10,000 examples of "
-        "2,048 dimensions, a bounded number at a time.",
-        fails="Without a test set, a class of one example is always wrong; one feature of a large "
-        "scale hides the others.",
-        flops=lambda n, d, classes: 2.0 * n * n * d + 10.0 * n * n,
-        splits=True,
-        guess="share",
-        bounds=(0.0, 1.0),
     ),
 )

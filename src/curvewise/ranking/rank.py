@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -13,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError, Message, arg, prefix
+from curvewise.errors import InputError, Message, arg, prefix
 from curvewise.progress import progress_bar
 from curvewise.ranking.agreement import ranking_agreement
 from curvewise.ranking.load import common_labels, read_features, read_target
-from curvewise.ranking.measure import KINDS, CheckpointFeatures, RankingMeasure, Targets, as_targets
+from curvewise.ranking.measure import KINDS, CheckpointFeatures, RankingMeasure, Targets, as_targets, warn
 from curvewise.ranking.scoring import (
     DRAWS,
     LEAST,
@@ -512,9 +511,10 @@ def _result(
     scores = values[scoring.leader.name]
     known = np.isfinite(scores)
     if not known.any():
+        reason = scoring.found[scoring.leader.name][0].reason.removesuffix(".")
         raise InputError(
-            f"{scoring.leader.name}, which should rank, gave no checkpoint a score. For "
-            f"{names[0]!r}: {scoring.found[scoring.leader.name][0].reason}. Rank by another measure."
+            f"{scoring.leader.name}, which should rank, gave no checkpoint a score. For {names[0]!r}: {reason}. Rank "
+            "by another measure."
         )
     order = np.argsort(np.where(known, -scores, np.inf), kind="stable")  # those without a score come last
     ranked = order[known[order]]
@@ -531,8 +531,7 @@ def _result(
         part: {name: np.array([getattr(s, part) for s in own])[order] for name, own in scoring.found.items()}
         for part in ("seconds", "gflops")
     }
-    for text in wrong:
-        warnings.warn(text, CurvewiseWarning, stacklevel=4)
+    warn(*wrong)
     return CheckpointRanking(
         checkpoints=tuple(names[i] for i in order),
         by=scoring.leader.name,

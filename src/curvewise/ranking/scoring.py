@@ -8,15 +8,14 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError, either
+from curvewise.errors import CurvewiseWarning, InputError, either, suggest
 from curvewise.progress import Advance
-from curvewise.ranking import moments, prediction
+from curvewise.ranking import distances, moments, prediction
 from curvewise.ranking.measure import CheckpointFeatures, RankingMeasure, Targets
 from curvewise.ranking.moments import h_score, signed_h_score
 from curvewise.ranking.prediction import nleep, nleep_reduced, reduce_features
@@ -24,7 +23,7 @@ from curvewise.types.results import FloatArray
 
 # All measures that need features and labels alone, by name; those that train something are in networks/rank.py.
 MEASURES: Mapping[str, RankingMeasure] = {
-    measure.name: measure for measure in (*prediction.MEASURES, *moments.MEASURES, *prediction.BY_DISTANCE)
+    measure.name: measure for measure in (*prediction.MEASURES, *moments.MEASURES, *distances.MEASURES)
 }
 # Share of the variance that nleep keeps by default.
 ENERGY = 0.8
@@ -119,8 +118,7 @@ def _measure(item: Named, known: Mapping[str, RankingMeasure], more: str) -> Ran
         return _from_function(item)
     if item in known:
         return known[item]
-    near = " or ".join(map(repr, get_close_matches(str(item), known)))
-    hint = (f" Did you mean {near}?" if near else "") + (f" ({more})" if more else "")
+    hint = suggest(item, known) + (f" ({more})" if more else "")
     function = either(" A function of features and labels will do, too.", "")
     raise InputError(f"not among {', '.join(known)}.{hint}{function}", argument="measures", value=item)
 

@@ -328,3 +328,13 @@ def test_measures_are_called_as_the_lens_does(digits: Any) -> None:
 def test_options_of_another_name_are_refused() -> None:
     with pytest.raises(TypeError, match="argument 'bach'"):
         finetuning_score(nn.Linear(1, 2), np.zeros((4, 1)), [0, 1, 0, 1], bach=2)
+
+
+def test_inputs_that_are_not_numbers_are_named_and_not_taken_for_divergence():
+    x = np.ones((20, 4), np.float32)
+    x[3, 1] = np.nan
+    labels, network = np.arange(20) % 2, nn.Linear(4, 2)
+    with pytest.raises(InputError, match="data has NaN or infinite values"):
+        finetuning_score(network, x, labels)
+    with pytest.raises(InputError, match="test_data has NaN or infinite values"):
+        finetuning_score(network, np.ones_like(x), labels, test_data=x, test_labels=labels)

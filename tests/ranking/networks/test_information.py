@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.ranking.mixture import project
 from curvewise.ranking.networks import probes as information
 from curvewise.ranking.networks.probes import (
     INFORMATION,
@@ -24,6 +23,7 @@ from curvewise.ranking.networks.probes import (
     information_score,
     interpolated_bound,
 )
+from curvewise.ranking.prediction import project
 
 CENTRES = np.array([-1.5, 0.0, 2.5])
 SHARES = np.array([0.5, 0.2, 0.3])

@@ -391,3 +391,14 @@ def test_classes_that_are_far_apart_converge(monkeypatch: pytest.MonkeyPatch, se
 def test_options_of_another_name_are_refused() -> None:
     with pytest.raises(TypeError, match="argument 'bach'"):
         linear_score([[0.0], [1.0]], [0, 1], bach=2)
+
+
+@pytest.mark.parametrize("measure", ["nleep", "information_score", "linear_score", "h_score"])
+def test_a_warning_is_at_the_line_of_the_user(measure):
+    import curvewise as cw
+
+    rng = np.random.default_rng(0)
+    function, options = getattr(cw.ranking, measure), {"steps": 5} if measure == "information_score" else {}
+    with pytest.warns(CurvewiseWarning) as heard:
+        function(rng.normal(size=(12, 20)), [0, 1] * 5 + [1, 2], **options)
+    assert {one.filename for one in heard} == {__file__}

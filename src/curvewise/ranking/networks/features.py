@@ -13,7 +13,6 @@ import sys
 import tempfile
 import time
 import uuid
-import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -25,11 +24,11 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError, Message, arg, list_names
+from curvewise.errors import CurvewiseError, InputError, Message, arg, list_names
 from curvewise.nn.devices import PRECISIONS
 from curvewise.nn.files.formats import file_digest
 from curvewise.progress import Progress, progressing
-from curvewise.ranking.measure import CheckpointFeatures, as_count
+from curvewise.ranking.measure import CheckpointFeatures, as_count, warn
 from curvewise.ranking.networks.checkpoints import (
     Checkpoint,
     InputBatch,
@@ -238,9 +237,7 @@ class _Settings:
     limit: int = LIMIT
 
     def __post_init__(self) -> None:
-        if not isinstance(self.limit, int) or isinstance(self.limit, bool) or self.limit < 0:
-            problem, remedy = "not a number of bytes.", "Give a whole number."
-            raise InputError(problem, argument="limit", value=self.limit, remedy=remedy)
+        self.limit = as_count(self.limit, "limit", 0)
         if self.batch is not None:
             self.batch = as_count(self.batch, "batch")
         if self.precision not in PRECISIONS:
@@ -293,7 +290,7 @@ def _features(
         settings.room.left = left  # its matrices are gone
         raise
     if cache is not None and key is not None and (failed := cache.write(key, found)):
-        warnings.warn(failed, CurvewiseWarning, stacklevel=4)
+        warn(failed)
         notes.append(failed)
     if any(isinstance(one.features, np.memmap) for one in found):
         notes.append("features lie in a temporary file, mapped into memory")
@@ -553,7 +550,10 @@ class FeatureCache:
                 raise ValueError("it belongs to something else")
             if written["sha256"] != _hash_of(written["features"]):
                 raise ValueError(f"{file.name} is not what was written")
-            return [self._fields(key, record) for record in written["features"]], None
+            for record in written["features"]:
+                arrays = {name: self._load(key, name, sha) for name, sha in record.pop("arrays").items()}
+                record |= {"notes": tuple(record["notes"]), **arrays}
+            return written["features"], None
         except FileNotFoundError as error:
             if error.filename == str(file):
                 return None, None
@@ -561,10 +561,6 @@ class FeatureCache:
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             why = str(error)
         return None, f"files of the cache {self.folder} are damaged ({why}): the features were computed again"
-
-    def _fields(self, key: str, record: dict[str, Any]) -> dict[str, Any]:
-        arrays = {n: self._load(key, n, sha) for n, sha in record.pop("arrays").items()}
-        return {**record, "notes": tuple(record["notes"]), **arrays}
 
     def _path(self, key: str, name: str, sha: str) -> Path:
         """Return the file of an array, named by its content, too: others may write the same key at the same time."""

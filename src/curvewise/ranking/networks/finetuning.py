@@ -21,12 +21,12 @@ from curvewise.nn.networks import chosen_device
 from curvewise.nn.schedules import rate_factors
 from curvewise.nn.training import Training
 from curvewise.progress import Advance, progress_bar
-from curvewise.ranking.measure import CheckpointFeatures, RankingMeasure, as_count, as_targets, as_test_targets
+from curvewise.ranking.measure import CheckpointFeatures, RankingMeasure, as_count, as_targets, as_test_targets, warn
 from curvewise.ranking.networks.checkpoints import Checkpoint, as_checkpoints, channels_at_end, main_tensor, pooled
 from curvewise.ranking.networks.formats import open_reader, stored_features
 from curvewise.ranking.networks.inputs import Inputs, given_preprocessing, input_shape, preparation
 from curvewise.ranking.networks.modules import LinearLayer, ScriptReader, TorchReader, call_plain, find_classifier
-from curvewise.ranking.networks.probes import SHARE, TARGETS, Labelled, batch_size, hits_of, own_terms, warn
+from curvewise.ranking.networks.probes import SHARE, TARGETS, Labelled, batch_size, hits_of, own_terms
 from curvewise.types.results import FloatArray
 
 RATE = 0.01
@@ -337,6 +337,8 @@ def inputs_of(data: Any, argument: str, prepare: object, place: torch.device) ->
     x = data.detach() if isinstance(data, Tensor) else torch.from_numpy(np.array(data))
     if not len(x):
         raise InputError("is empty: give examples.", argument=argument)
+    if x.is_floating_point() and not bool(x.isfinite().all()):
+        raise InputError("has NaN or infinite values: leave those examples out.", argument=argument)
     if prepare is None:
         if x.dtype == torch.uint8:
             raise InputError(

@@ -12,6 +12,7 @@ import zipfile
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from importlib import import_module
 from math import prod
@@ -22,7 +23,7 @@ from typing import Any, Generic, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError, Message, MissingDependencyError, arg, list_names, suggest
+from curvewise.errors import InputError, Message, arg, importing, list_names, suggest
 from curvewise.nn.files.formats import DTYPES, file_digest, kind_of, open_session, run_session, unreadable
 from curvewise.ranking.load import name_of_features
 from curvewise.ranking.networks.checkpoints import (
@@ -83,15 +84,9 @@ def open_reader(checkpoint: Checkpoint, shape: tuple[int, ...], device: str | No
 
 def _networks(path: Path) -> Any:
     """Return the module that opens networks of torch; ONNX and TensorFlow Lite do without it."""
-    try:
-        from curvewise.ranking.networks import modules as _feature_networks
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        raise MissingDependencyError(
-            f'Reading {path} needs torch, which is not installed: pip install "curvewise[torch]".'
-        ) from error
-    return _feature_networks
+    with importing(f"Reading {path} needs {{}}", "torch"):
+        from curvewise.ranking.networks import modules
+    return modules
 
 
 def stored_features(checkpoint: Checkpoint) -> tuple[NDArray[Any], NDArray[Any] | None] | None:
@@ -339,8 +334,9 @@ class OnnxGraph:
     """
 
     def __init__(self, path: Path) -> None:
-        _runtime(path, "ONNX", "onnx.shape_inference", "onnx", "onnx")  # which onnx does not import by itself
-        self._onnx: Any = import_module("onnx")
+        with importing(f"{path} is an ONNX file, which needs onnx", "onnx"):
+            import_module("onnx.shape_inference")  # which onnx does not import by itself
+            self._onnx: Any = import_module("onnx")
         self.path = path
         try:
             self.model: Any = self._onnx.load(str(path), load_external_data=False)
@@ -423,8 +419,7 @@ class OnnxGraph:
 
     def with_outputs(self, names: list[str]) -> bytes:
         """Return the file's content with further tensors among the outputs."""
-        changed = type(self.model)()
-        changed.CopyFrom(self.model)
+        changed = deepcopy(self.model)
         there = {output.name for output in changed.graph.output}
         for name in names:
             if name not in there:
@@ -449,8 +444,7 @@ class OnnxGraph:
 
     def shapes(self, given: tuple[int, ...] | None = None) -> tuple[dict[str, tuple[Any, ...]], dict[str, int]]:
         """Return shapes and types by tensor, in the order they are computed, as far as they are known."""
-        model = type(self.model)()
-        model.CopyFrom(self.model)
+        model = deepcopy(self.model)
         if given is not None:
             main = next(i for i in model.graph.input if i.name == self.inputs[0])
             for dim, size in zip(main.type.tensor_type.shape.dim, given, strict=False):
@@ -475,16 +469,6 @@ class OnnxGraph:
         return tuple(
             d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in info.type.tensor_type.shape.dim
         )
-
-
-def _runtime(path: Path, format: str, module: str, package: str, extra: str) -> Any:
-    """Import the package that reads a format; raise with the extra to install where it is missing."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise MissingDependencyError(
-            f'{path} is a {format} file, and {package} is not installed: pip install "curvewise[{extra}]".'
-        ) from error
 
 
 _TFLITE_ROLES = {
@@ -514,7 +498,8 @@ class TfliteReader(_GraphReader):
 
     def __init__(self, path: Path, taken: LayerChoice) -> None:
         super().__init__(path, taken)
-        self._package = _runtime(path, "TensorFlow Lite", "ai_edge_litert.interpreter", "ai-edge-litert", "tflite")
+        with importing(f"{path} is a TensorFlow Lite file, which needs ai-edge-litert", "tflite"):
+            self._package = import_module("ai_edge_litert.interpreter")
         plain = self._open(inside=False, delegates=False)
         details = plain.get_tensor_details()
         self._about: dict[int, Any] = {about["index"]: about for about in details}

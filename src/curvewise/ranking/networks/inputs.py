@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -14,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError, arg, either
+from curvewise.errors import InputError, arg, either
 from curvewise.nn.task import Examples, choose_rows, is_amount, is_pair, standardised
+from curvewise.ranking.measure import warn
 from curvewise.ranking.networks.checkpoints import Checkpoint, InputBatch, Reader
 from curvewise.ranking.networks.preprocessing import (
     Prepare,
@@ -351,7 +351,7 @@ def preparation(checkpoint: Checkpoint, reader: Reader, inputs: Inputs, first: B
     notes: tuple[str, ...] = ()
     if not isinstance(first, list) and first.ndim == 4:  # images of floating point
         if checkpoint.preprocessing is not None or inputs.preprocessing is not None:
-            warnings.warn(NOT_APPLIED, CurvewiseWarning, stacklevel=4)
+            warn(NOT_APPLIED)
             notes = (NOT_APPLIED,)
         elif reader.preprocessing is not None:
             notes = ("images are of floating point and taken as prepared: no preprocessing was done",)

@@ -7,7 +7,6 @@ import copy
 import functools
 import itertools
 import math
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, Unpack
@@ -17,7 +16,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from curvewise.errors import CurvewiseWarning, InputError, either
+from curvewise.errors import InputError, either
 from curvewise.nn.devices import find_device
 from curvewise.ranking.measure import (
     RankingMeasure,
@@ -27,11 +26,10 @@ from curvewise.ranking.measure import (
     as_number,
     as_targets,
     as_test_targets,
-    check_width,
-    has_test,
+    read_test,
+    warn,
 )
-from curvewise.ranking.mixture import project
-from curvewise.ranking.prediction import NleepSettings, nleep_reduced, reduce_features
+from curvewise.ranking.prediction import NleepSettings, nleep_reduced, project, reduce_features
 from curvewise.types.results import FloatArray
 
 TARGETS = ("classes", "multilabel")
@@ -225,9 +223,8 @@ class ProbeSettings:
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, as_count(getattr(self, name), name))
         for name in ("penalty", "rate"):
-            value, remedy = getattr(self, name), "give a number above 0."
-            if value is not None and not 0 < as_number(value, name, remedy) < np.inf:
-                raise InputError(remedy, argument=name, value=value)
+            if (value := getattr(self, name)) is not None:
+                as_number(value, name, "give a number above 0.", lambda v: 0 < v < np.inf)
         if self.epochs is not None and self.penalty is not None:
             raise InputError("penalty is for a converged classifier: leave out penalty, or leave out epochs.")
         if self.epochs is None and (self.rate is not None or self.batch is not None):
@@ -424,10 +421,9 @@ def read_labelled(
     """Check features with their labels; without test examples, the training ones twice."""
     x = as_matrix(features, "features")
     train = Labelled(x, as_targets(labels, len(x), allowed=TARGETS, measure=measure))
-    if not has_test(test_features, test_labels, "test_features"):
+    test_x = read_test(test_features, test_labels, x, "test_features")
+    if test_x is None:
         return train, train
-    test_x = as_matrix(test_features, "test_features")
-    check_width(x, test_x, "test_features")
     return train, Labelled(test_x, as_test_targets(test_labels, len(test_x), train.targets, measure, seen=False))
 
 
@@ -504,11 +500,6 @@ def _average_precision(z: Tensor, right: Tensor) -> Tensor:
         total += right[:, code] * (above & right).sum(dim=1) / above.sum(dim=1).clamp(min=1)
     count = right.sum(dim=1)
     return torch.where(count > 0, total / count.clamp(min=1), torch.ones_like(total))
-
-
-def warn(text: str) -> None:
-    """Warn the caller of a measure."""
-    warnings.warn(text, CurvewiseWarning, stacklevel=4)
 
 
 def information_score(
@@ -664,11 +655,9 @@ class BoundSettings:
     steps: int
 
     def __post_init__(self) -> None:
-        remedy = "give a number above 0 and up to 1."
-        for name in ("alpha", "energy"):
-            value = getattr(self, name)
-            if value is not None and not 0 < as_number(value, name, remedy) <= 1:
-                raise InputError(remedy, argument=name, value=value)
+        as_number(self.alpha, "alpha", "give a number above 0 and up to 1.", lambda v: 0 < v <= 1)
+        if self.energy is not None:
+            as_number(self.energy, "energy", "give a number above 0 and up to 1.", lambda v: 0 < v <= 1)
         for name, least in (("batch", 2), ("steps", 1)):
             object.__setattr__(self, name, as_count(getattr(self, name), name, least))
 
@@ -825,9 +814,9 @@ def nleep_on_device(
     place = find_device(device) if device is not None else torch.device(default)
     here = torch.cuda.device(place) if place.type == "cuda" else contextlib.nullcontext()
     with torch.no_grad(), here:
-        x, test, xp = _matrix(features, "features", place), None, TorchOn(place)
-        if has_test(test_features, test_labels, "test_features"):
-            test = _matrix(test_features, "test_features", place)
+        read, xp = functools.partial(_matrix, place=place), TorchOn(place)
+        x = read(features, "features")
+        test = read_test(test_features, test_labels, x, "test_features", read)
         reduced, test = reduce_features(x, test, energy, xp)
         return nleep_reduced(reduced, labels, test, test_labels, settings, rng, xp)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -97,9 +97,7 @@ def plot_checkpoint_scores(
             argument="ax",
         )
     kinds_of = find_kinds(table, kinds, len(MARKERS))
-    # A checkpoint that several groups share is drawn once.
-    keys = list(zip(table.tasks.tolist(), table.checkpoints.tolist(), strict=True))
-    once = np.isin(np.arange(len(table)), list({key: i for i, key in reversed(list(enumerate(keys)))}.values()))
+    once = table.first_rows() == np.arange(len(table))  # a checkpoint that several groups share is drawn once
     left_out: list[int] = []
     with style():
         own = ax is None
@@ -156,11 +154,11 @@ def _panel(ax: Axes, table: CheckpointScores, kinds_of: Kinds, name: str, rows: 
         return "no checkpoint has both numbers"
     x, y = table.scores[name][rows], scale * table.accuracy[rows]
     index = np.array([kinds_of.index(row) for row in rows.tolist()])
-    for i in np.unique(index):
-        here, row = index == i, int(rows[np.argmax(index == i)])
+    for i in np.unique(index).tolist():
+        here = index == i
         look: dict[str, Any] = {"linewidths": 0.4, "edgecolors": "white", "zorder": 2.5}
         size = 30 if len(rows) <= 60 else 16
-        dots = ax.scatter(x[here], y[here], s=size, color=kinds_of.shade(row), marker=kinds_of.marker(row), **look)
+        dots = ax.scatter(x[here], y[here], s=size, color=kinds_of.shade(i), marker=MARKERS[i], **look)
         dots.set_gid(DOTS)
     _mark(ax, table, rows, x, y)
     tau = kendall(x[None], y)[0] if len(rows) > 1 else np.nan
@@ -367,7 +365,7 @@ def _bar_panel(ax: Axes, table: CheckpointScores, kinds_of: Kinds, group: str, t
             at: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "va": "center"}
             note(ax, "failed", (0.02, y), fontsize=7.0, color="#6E6E6E", gid=FAILED, **at)
             continue
-        shade = kinds_of.shade(row) if table.ranked[row] else REFERENCE
+        shade = kinds_of.shade(kinds_of.index(row)) if table.ranked[row] else REFERENCE
         ax.barh(y, offset, height=0.72, color=shade, gid=BAR)
     unit = "%" if scale == 100 else ""
     shown = f"{scale * mean:.1f}" if abs(scale * mean) >= 1 else format_number(scale * mean, 3)
@@ -399,34 +397,21 @@ class Kinds:
     rows: tuple[str, ...]
     most: int
 
-    @property
-    def alike(self) -> bool:
-        """True where there are too many kinds to tell apart."""
-        return len(self.names) > self.most
-
     def index(self, row: int) -> int:
-        """Return the number of a row's kind."""
-        return self.names.index(self.rows[row])
+        """Return the number of a row's kind; 0 where there are too many kinds to tell apart."""
+        return 0 if len(self.names) > self.most else self.names.index(self.rows[row])
 
-    def shade(self, row: int) -> str:
-        """Return the colour of a row."""
-        return self._shade(self.index(row))
-
-    def _shade(self, index: int) -> str:
-        return NEUTRAL if self.alike else colour(index)
-
-    def marker(self, row: int) -> str:
-        """Return the shape of a row's dot."""
-        return MARKERS[0] if self.alike else MARKERS[self.index(row) % len(MARKERS)]
+    def shade(self, index: int) -> str:
+        """Return the colour of a kind."""
+        return NEUTRAL if len(self.names) > self.most else colour(index)
 
     def key(self, marked: bool = True) -> list[tuple[Any, str]]:
         """Return a legend, in dots of several shapes or in squares; none where all are of one kind."""
-        if self.alike or len(self.names) == 1:
+        if not 1 < len(self.names) <= self.most:
             return []
-        texts = safe_names(self.names, 24)
-        shapes = [MARKERS[i % len(MARKERS)] if marked else "s" for i in range(len(texts))]
-        looks = [(self._shade(i), shape) for i, shape in enumerate(shapes)]
-        return [(key_dot(*look, 6.0), text.replace(r"\$", "$")) for look, text in zip(looks, texts, strict=True)]
+        texts = [text.replace(r"\$", "$") for text in safe_names(self.names, 24)]
+        shapes = MARKERS if marked else "s" * len(texts)
+        return [(key_dot(self.shade(i), shapes[i], 6.0), text) for i, text in enumerate(texts)]
 
 
 def find_kinds(table: CheckpointScores, kinds: Mapping[str, str] | None, most: int) -> Kinds:
@@ -483,45 +468,51 @@ def place_names(ax: Axes, x: FloatArray, y: FloatArray, names: Sequence[tuple[in
     dots = ax.transData.transform(np.column_stack([x, y])) * scale
     frame = np.array([ax.bbox.x0, ax.bbox.y0, ax.bbox.x1, ax.bbox.y1]) * scale
     taken: list[FloatArray] = []
+    line = {"arrowstyle": "-", "lw": 0.5, "color": "#6E6E6E", "shrinkB": 3.0, "shrinkA": 0.0}
     for dot, text in names:
         if not np.isfinite(dots[dot]).all():
             continue
         wide, tall = 0.62 * size * len(text.replace(r"\$", "$")), 1.35 * size
-        tries = [(reach, side, _box(dots[dot], side, reach, wide, tall)) for reach in (6.0, 15.0) for side in _SIDES]
-        reach, side, box = min(tries, key=lambda t: _cost(t[2], t[0], dots, taken, frame))
-        taken.append(box)
-        _write(ax, text, (float(x[dot]), float(y[dot])), side, reach, size)
+        tries = [_place(dots[dot], side, reach, wide, tall) for reach in (6.0, 15.0) for side in _SIDES]
+        place = min(tries, key=lambda tried: _cost(tried, dots, taken, frame))
+        taken.append(place.box)
+        note(
+            ax,
+            text.replace(r"\$", "$"),
+            (float(x[dot]), float(y[dot])),
+            xytext=place.shift,
+            textcoords="offset points",
+            ha=_ALIGN[place.side[0]][0],
+            va=_ALIGN[place.side[1]][1],
+            fontsize=size,
+            gid=NAME,
+            arrowprops=line if place.reach > 10 else None,
+        )
 
 
-def _box(dot: FloatArray, side: tuple[int, int], reach: float, wide: float, tall: float) -> Any:
-    """Return left, bottom, right and top of a name, in points."""
-    along = 0.75 if all(side) else 1.0
-    left = dot[0] + along * reach * side[0] + wide * {1: 0.0, 0: -0.5, -1: -1.0}[side[0]]
-    low = dot[1] + along * reach * side[1] + tall * {1: 0.0, 0: -0.5, -1: -1.0}[side[1]]
-    return np.array([left, low, left + wide, low + tall])
+class _NamePlace(NamedTuple):
+    """A place for a name beside a dot, in points: its box is left, bottom, right and top."""
+
+    side: tuple[int, int]
+    reach: float
+    shift: tuple[float, float]
+    box: FloatArray
 
 
-def _cost(box: FloatArray, reach: float, dots: FloatArray, taken: Sequence[FloatArray], frame: FloatArray) -> float:
+def _place(dot: FloatArray, side: tuple[int, int], reach: float, wide: float, tall: float) -> _NamePlace:
+    along = 0.75 * reach if all(side) else reach
+    shift = along * side[0], along * side[1]
+    left, low = (
+        at + by + length * (way - 1) / 2 for at, by, length, way in zip(dot, shift, (wide, tall), side, strict=True)
+    )
+    return _NamePlace(side, reach, shift, np.array([left, low, left + wide, low + tall]))
+
+
+def _cost(place: _NamePlace, dots: FloatArray, taken: Sequence[FloatArray], frame: FloatArray) -> float:
     """Return the cost of a place: dots and names that it covers, and its parts outside of the Axes."""
+    box = place.box
     inside = (dots >= box[:2] - 3.0).all(axis=1) & (dots <= box[2:] + 3.0).all(axis=1)
     overlaps = (np.minimum(box[2:], other[2:]) - np.maximum(box[:2], other[:2]) for other in taken)
     hidden = sum(float(np.prod(np.maximum(sides, 0.0))) for sides in overlaps)
     outside = np.maximum(frame[:2] - box[:2], 0).sum() + np.maximum(box[2:] - frame[2:], 0).sum()
-    return float(inside.sum() + hidden / 20.0 + outside / 5.0 + reach / 40.0)
-
-
-def _write(ax: Axes, text: str, at: tuple[float, float], side: tuple[int, int], reach: float, size: float) -> None:
-    along = 0.75 if all(side) else 1.0
-    line = {"arrowstyle": "-", "lw": 0.5, "color": "#6E6E6E", "shrinkB": 3.0, "shrinkA": 0.0}
-    note(
-        ax,
-        text.replace(r"\$", "$"),
-        at,
-        xytext=(along * reach * side[0], along * reach * side[1]),
-        textcoords="offset points",
-        ha=_ALIGN[side[0]][0],
-        va=_ALIGN[side[1]][1],
-        fontsize=size,
-        gid=NAME,
-        arrowprops=line if reach > 10 else None,
-    )
+    return float(inside.sum() + hidden / 20.0 + outside / 5.0 + place.reach / 40.0)
