@@ -289,19 +289,26 @@ def prefix(head: str, text: str) -> str:
 
 
 def brief(value: Any, width: int = 60) -> str:
-    """Return ``repr`` cut to a width, so that a hostile cell cannot flood a message.
+    """Return ``repr`` cut to a width, so that a hostile cell cannot flood a message; scalars of numpy as plain values.
 
     >>> import numpy as np
-    >>> brief("a"), brief(np.int64(10))
-    ("'a'", '10')
+    >>> brief("a"), brief(np.int64(10)), brief({np.str_("a"): (np.float64(0.5), 1)})
+    ("'a'", '10', "{'a': (0.5, 1)}")
     """
-    if hasattr(value, "dtype") and not getattr(value, "ndim", 1):  # a scalar of numpy
-        value = value.item()
     try:
-        text = repr(value)
+        text = repr(_plain(value))
     except (ValueError, RecursionError):  # an integer of thousands of digits, lists in lists
         text = f"<{type(value).__name__} too long to show>"
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _plain(value: Any) -> Any:
+    """Return scalars of numpy as values of Python, also inside lists, tuples, sets and dicts."""
+    if hasattr(value, "dtype") and not getattr(value, "ndim", 1):
+        return value.item()
+    if type(value) is dict:
+        return {_plain(key): _plain(inner) for key, inner in value.items()}
+    return type(value)(map(_plain, value)) if type(value) in (list, tuple, set) else value
 
 
 def format_path(path: PurePath | str) -> str:

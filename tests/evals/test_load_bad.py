@@ -252,3 +252,12 @@ def test_a_named_file_with_a_bad_score_is_not_left_out(tmp_path) -> None:
 def test_arrays_are_refused_with_the_way_to_pass_them() -> None:
     with pytest.raises(InputError, match=r"shape \(2, 3\).* Pass Evals\(scores, models, questions\)"):
         cw.score_evals(np.ones((2, 3)))
+
+
+def test_a_row_without_a_task_among_others() -> None:
+    rows = {"model": ["a", "a"], "question": [1, 2], "score": [1, 0]}
+    with pytest.raises(InputError, match="column 'task' of the dict names no task in row 2"):
+        cw.load_evals({**rows, "task": ["s", None]})
+    assert cw.load_evals({**rows, "task": [None, None]}).tasks is None
+    with pytest.raises(InputError, match="They name no tasks: leave it out"):
+        cw.load_evals(rows, task="s")

@@ -172,7 +172,7 @@ class EvalsReading:
 
 
 @options(SCORING)
-class Scoring:
+class QuestionScoring:
     """Score of a question from its samples, and average over questions.
 
     Parameters
@@ -267,7 +267,7 @@ def score(
     /,
     *,
     level: Level = 0.95,
-    scoring: Scoring = Scoring(),
+    scoring: QuestionScoring = QuestionScoring(),
     reading: EvalsReading = EvalsReading(),
     drawing: Drawing = Drawing(),
 ) -> int:
@@ -315,7 +315,7 @@ def compare(
     paired_seeds: Flag = False,
     what: Literal["questions", "difference"] = "questions",
     level: Level = 0.95,
-    scoring: Scoring = Scoring(),
+    scoring: QuestionScoring = QuestionScoring(),
     reading: EvalsReading = EvalsReading(),
     drawing: Drawing = Drawing(),
 ) -> int:
@@ -373,7 +373,7 @@ def rank(
     questions: Flag = False,
     what: Literal["leaderboard", "pairs", "questions"] = "leaderboard",
     level: Level = 0.95,
-    scoring: Scoring = Scoring(),
+    scoring: QuestionScoring = QuestionScoring(),
     reading: EvalsReading = EvalsReading(),
     drawing: Drawing = Drawing(),
 ) -> int:
@@ -492,7 +492,7 @@ def plan(
     spending: Spending = Spending(),
     seed: AtLeast0 = 0,
     what: Literal["frontier", "power"] | None = None,
-    scoring: Scoring = Scoring(),
+    scoring: QuestionScoring = QuestionScoring(),
     reading: EvalsReading = EvalsReading(),
     drawing: Drawing = Drawing(),
 ) -> int:

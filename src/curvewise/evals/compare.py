@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError, warn_all
+from curvewise.errors import InputError, brief, warn_all
 from curvewise.evals.evals import Evals
 from curvewise.evals.load import as_evals
 from curvewise.evals.pairs import PairTests, pair_tests
@@ -76,8 +76,9 @@ def compare_evals(
     check_level(level)
     e = as_evals(e)
     if a == b:
-        raise InputError(f"a and b are both {a!r}: name two models.", argument="b", value=b)
+        raise InputError(f"a and b are both {brief(a)}: name two models.", argument="b", value=b)
     pair = e.select([a, b])
+    a, b = pair.models
     width = e.range[1] - e.range[0]
     if margin is not None and not 0 < margin < width:
         raise InputError(

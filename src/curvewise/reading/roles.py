@@ -486,7 +486,7 @@ def select_rows(table: Table, where: Mapping[str, Any] | None) -> Table:
         keep &= np.isin(words, requested)
     if not keep.any():
         raise InputError(f"{arg('where', dict(where or {}))}: no row of {table.source} has all of it.")
-    return table.keep(keep, f"{int(keep.sum())} of {len(table)} rows, where {dict(where or {})!r:.200}")
+    return table.keep(keep, f"{int(keep.sum())} of {len(table)} rows, where {brief(dict(where or {}), 200)}")
 
 
 def select_one(

@@ -26,7 +26,16 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError, MissingDependencyError, arg, brief, format_path, list_names, parse_reason
+from curvewise.errors import (
+    InputError,
+    MissingDependencyError,
+    arg,
+    brief,
+    format_path,
+    importing,
+    list_names,
+    parse_reason,
+)
 from curvewise.text import is_formula
 from curvewise.types.results import FloatArray, same_names
 
@@ -747,13 +756,9 @@ def _read_bytes(path: Path, packed: bool) -> bytes:
 
 def parquet_frame(data: bytes, path: Path) -> Any:
     """Read the content of a Parquet file as a table of pyarrow."""
-    try:
+    with importing(f"Reading {format_path(path)} needs pyarrow", "parquet"):
         import pyarrow
         import pyarrow.parquet
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            f'Reading {format_path(path)} needs pyarrow, which is not installed: pip install "curvewise[parquet]".'
-        ) from error
     try:
         about = pyarrow.parquet.read_metadata(io.BytesIO(data))
         check_names(about.schema.to_arrow_schema().names, format_path(path))

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from curvewise.errors import InputError, MissingDependencyError, arg, brief, format_path, list_names
+from curvewise.errors import InputError, arg, brief, format_path, importing, list_names
 from curvewise.evals.logs.block import (
     Block,
     Coder,
@@ -282,13 +282,9 @@ class _Coded(NamedTuple):
 def read_parquet(path: Path, options: LogOptions) -> list[Block]:
     """Read a Parquet file by batches."""
     check_file(path)
-    try:
+    with importing(f"Reading {format_path(path)} needs pyarrow", "parquet"):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            f'Reading {format_path(path)} needs pyarrow, which is not installed: pip install "curvewise[parquet]".'
-        ) from error
     try:
         with pq.ParquetFile(path, memory_map=True) as file:
             schema = file.schema_arrow
@@ -309,7 +305,7 @@ def read_parquet(path: Path, options: LogOptions) -> list[Block]:
                 for batch in batches
             )
             return _build(_Building(format_path(path), path.stem, roles, options), pieces)
-    except (InputError, MissingDependencyError):
+    except InputError:
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
@@ -395,8 +391,9 @@ def _build(how: _Building, pieces: Iterable[Mapping[str, Any]]) -> list[Block]:
     if "seed" in names and "sample" not in names and "seed" not in how.options.columns:
         model = names.get("model", one_name("", rows))
         _check_seeds(names["seed"].codes, model.codes, column_of["seed"], how.source)
-    for role in ("model", "question"):
-        if role in names:
+    for role in ("model", "question", "task"):
+        # A column of tasks may be empty, though not in part.
+        if role in names and (role != "task" or len(names[role].names) > 1):
             _check_named(names[role], role, column_of[role], how.source)
     shown = {
         role: n._replace(names=tuple(map(id_of, n.names))) for role, n in names.items() if role in ("question", "group")
