@@ -260,6 +260,11 @@ class EvalComparison(Result):
         low, high = self.difference.low, self.difference.high
         return (low, high) if self.higher_is_better else (-high, -low)
 
+    @property
+    def _ahead(self) -> tuple[int, int]:
+        """Questions on which a is better, and on which b is."""
+        return self.wins if self.higher_is_better else (self.wins[1], self.wins[0])
+
     def _headline(self) -> str:
         return f"{self.a!r} minus {self.b!r}: {self.difference}, {format_pvalue(self.pvalue)}, verdict={self.verdict!r}"
 
@@ -319,13 +324,12 @@ class EvalComparison(Result):
         gap = in_points(self.written_difference())
         design = format_count(self.questions, "question")
         design += f" in {format_count(self.groups, 'group')}" if self.groups is not None else ""
-        ahead = self.wins if self.higher_is_better else self.wins[::-1]
         if self.average != "questions":
             design += ", averaged over tasks"
         return (
             f"{self.a} scores {one} and {self.b} {two}, a difference of {gap} on {design}"
-            f" ({format_pvalue(self.pvalue)}, {self.method}); {self.a} is ahead on {ahead[0]:,} and {self.b} on"
-            f" {ahead[1]:,}."
+            f" ({format_pvalue(self.pvalue)}, {self.method}); {self.a} is ahead on {self._ahead[0]:,} and {self.b}"
+            f" on {self._ahead[1]:,}."
         )
 
     def written_difference(self) -> str:

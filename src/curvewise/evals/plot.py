@@ -354,16 +354,11 @@ def plot_eval_comparison(
         better = "higher" if result.higher_is_better else "lower"
         key = [
             (Patch(color=shade, alpha=TINT, lw=0.0), f"{name} {better}: {count:,}")
-            for shade, name, count in zip(shades, (one, two), _ahead(result), strict=True)
+            for shade, name, count in zip(shades, (one, two), result._ahead, strict=True)
         ]
         key.append((Patch(color=NEUTRAL, alpha=TINT, lw=0.0), f"equal: {result.questions - sum(result.wins):,}"))
         finish(ax, own, key if own else [], [_said(result), *warned(result)], legend=legend, caption=caption)
     return ax
-
-
-def _ahead(result: EvalComparison) -> tuple[int, int]:
-    """Questions on which a is better, and on which b is."""
-    return result.wins if result.higher_is_better else (result.wins[1], result.wins[0])
 
 
 def _single(result: EvalComparison) -> bool:

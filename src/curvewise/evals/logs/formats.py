@@ -120,7 +120,9 @@ def _harness_block(
         group=group if any(group.names) else None,
         filter=coders["filter"].finish(),
         hashes={key: coders[key].finish() for key in ("doc_hash", "prompt_hash")},
-        settings=_harness_settings(results, task),
+        settings=_known_settings(
+            task_version=(results.get("versions") or {}).get(task), shots=(results.get("n-shot") or {}).get(task)
+        ),
         higher={metric: value for metric, value in direction.items() if isinstance(value, bool)},
         unusable=unusable,
         warnings=_incomplete(results, task, len(coders["question"].places), path),
@@ -138,12 +140,9 @@ def _harness_model(results: Mapping[str, Any]) -> str:
     return found[1] if found else ""
 
 
-def _harness_settings(results: Mapping[str, Any], task: str) -> dict[str, str]:
-    found = {
-        "task version": (results.get("versions") or {}).get(task),
-        "shots": (results.get("n-shot") or {}).get(task),
-    }
-    return {name: str(value) for name, value in found.items() if value is not None}
+def _known_settings(**settings: Any) -> dict[str, str]:
+    """Return the settings that a log names, as texts."""
+    return {name.replace("_", " "): str(value) for name, value in settings.items() if value is not None}
 
 
 def _incomplete(results: Mapping[str, Any], task: str, questions: int, path: Path) -> tuple[str, ...]:
@@ -288,8 +287,7 @@ _PROMPT = ("instructions", "_prefix", "_suffix")
 
 def _settings(adapter: Mapping[str, Any]) -> dict[str, str]:
     """Return what shapes the prompt: shots and method as they are, texts as a hash."""
-    plain = {"shots": adapter.get("max_train_instances"), "method": adapter.get("method")}
-    found = {name: str(value) for name, value in plain.items() if value is not None}
+    found = _known_settings(shots=adapter.get("max_train_instances"), method=adapter.get("method"))
     wording = {name: value for name, value in adapter.items() if name.endswith(_PROMPT)}
     return found | ({"prompt hash": hash_of(wording)} if wording else {})
 
