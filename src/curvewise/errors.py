@@ -321,11 +321,15 @@ def format_path(path: PurePath | str) -> str:
     return name if name.isprintable() and len(name) <= 120 else brief(name, 120)
 
 
-def list_names(names: Iterable[Any], most: int = 20) -> str:
-    """Write names in quotes, the first few of many."""
+def list_names(names: Iterable[Any], most: int = 20, *, quoted: bool = True) -> str:
+    """Write names, in quotes unless they are part of a sentence about results, the first few of many.
+
+    >>> list_names(["a", "b"]), list_names("abc", 2, quoted=False)
+    ("'a', 'b'", 'a, b and 1 more')
+    """
     names = list(names)
     more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(brief(name) for name in names[:most]) + more
+    return ", ".join(brief(name) if quoted else str(name) for name in names[:most]) + more
 
 
 def suggest(name: Any, options: Iterable[str]) -> str:

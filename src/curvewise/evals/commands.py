@@ -243,9 +243,7 @@ def _show_table(page: Page, found: EvalsSurvey) -> None:
     """Print a row for each task and the models that are alike on it; with --verbose one for each model."""
     columns: dict[str, list[Any]] = found.columns()
     if not page.verbose and page.markup is None:
-        columns["metrics"] = [
-            ", ".join(m[:3]) + (f" and {len(m) - 3} more" if len(m) > 3 else "") for m in found.metrics
-        ]
+        columns["metrics"] = [list_names(metrics, 3, quoted=False) for metrics in found.metrics]
         others = [name for name in columns if name != "model"]
         alike: dict[Any, list[str]] = {}
         for *key, model in zip(*(columns[name] for name in others), found.model, strict=True):

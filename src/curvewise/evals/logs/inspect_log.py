@@ -79,7 +79,10 @@ def _read_members(archive: Any, path: Path) -> tuple[dict[str, Any], list[Any]]:
             data = stream.read(member.file_size + 1)
         if len(data) > member.file_size:
             raise InputError(f"{format_path(path)} is damaged: {name} is longer than it says.")
-        return _parse(data, name, path)
+        try:
+            return json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{name} in {format_path(path)} is not whole JSON: the file is damaged.") from error
 
     if "header.json" in members:
         header = read("header.json")
@@ -96,13 +99,6 @@ def _read_members(archive: Any, path: Path) -> tuple[dict[str, Any], list[Any]]:
     samples = [s for name in journal for s in _list(read(name), path) if isinstance(s, dict)]
     # Of a sample that was run again the last summary counts.
     return header, list({(str(s.get("id")), s.get("epoch", 1)): s for s in samples}.values())
-
-
-def _parse(data: bytes, name: str, path: Path) -> Any:
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{name} in {format_path(path)} is not whole JSON: the file is damaged.") from error
 
 
 def _list(value: Any, path: Path) -> list[Any]:
