@@ -261,3 +261,9 @@ def test_a_row_without_a_task_among_others() -> None:
     assert cw.load_evals({**rows, "task": [None, None]}).tasks is None
     with pytest.raises(InputError, match="They name no tasks: leave it out"):
         cw.load_evals(rows, task="s")
+
+
+def test_names_with_numbers_of_thousands_of_digits_are_put_in_order() -> None:
+    names = ["9" * 5000, "1" * 4999, "run 10", "run 9", "run 010b"]
+    rows = [{"model": name, "question": 1, "score": 1} for name in names]
+    assert cw.load_evals(rows).models == (names[1], names[0], names[3], names[2], names[4])

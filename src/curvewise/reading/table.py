@@ -660,8 +660,9 @@ def natural(name: str) -> tuple[Any, ...]:
     >>> sorted(["run_10", "run_2", "run"], key=natural)
     ['run', 'run_2', 'run_10']
     """
-    pieces = re.split(r"([0-9]+)", name)
-    return tuple((p.lower(), 0) if i % 2 == 0 else ("", int(p)) for i, p in enumerate(pieces)), name
+    pieces = re.split(r"0*([0-9]+)", name)
+    # The longer of two numbers is the larger one: Python makes no integers of thousands of digits.
+    return tuple((p.lower(), 0) if i % 2 == 0 else (len(p), p) for i, p in enumerate(pieces)), name
 
 
 def _joined(tables: Sequence[Table], source: str) -> Table:

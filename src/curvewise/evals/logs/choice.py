@@ -96,8 +96,8 @@ def select_blocks(found: Collection, choice: EvalChoice) -> Selection:
         tasks = sorted({name for block in blocks for name in used(block.task)}, key=natural)
         for pattern in choice.task:
             if not any(fnmatchcase(name, pattern) for name in tasks):
-                there = f"There are {list_names(tasks)}." if any(tasks) else "They name no tasks: leave it out."
-                raise InputError(f"{arg('task', pattern)} is in none of the logs.{suggest(pattern, tasks)} {there}")
+                known = f"There are {list_names(tasks)}." if any(tasks) else "They name no tasks: leave it out."
+                raise InputError(f"{arg('task', pattern)} is in none of the logs.{suggest(pattern, tasks)} {known}")
         chosen = [np.array([_matches(n, choice.task) for n in block.task.names], dtype=np.bool_) for block in blocks]
         blocks = tuple(block.keep(mask[block.task.codes]) for block, mask in zip(blocks, chosen, strict=True))
         blocks = tuple(block for block in blocks if len(block))
