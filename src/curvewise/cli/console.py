@@ -935,12 +935,11 @@ def write_csv(path: Path, rows: Iterator[Sequence[Any]] | Sequence[Sequence[Any]
     note(f"{what} written to {path}")
 
 
-def save_plot(path: Path | None, draw: Callable[[], Any], *, quiet: bool = False) -> None:
+def save_plot(path: Path | None, draw: Callable[[], Any]) -> None:
     """Let ``draw`` make Axes without a display and save their figure."""
     if path is None:
         return
     from curvewise.drawing.picture import save_picture
 
     save_picture(draw, path)
-    if not quiet:
-        note(f"drawn into {path}")
+    note(f"drawn into {path}")
