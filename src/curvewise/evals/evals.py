@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError, arg, brief, list_names
-from curvewise.reading.table import is_missing
 from curvewise.text import format_count
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import FloatArray, as_floats, data_frame
@@ -88,7 +87,7 @@ class Evals:
                 raise InputError(f"{name} has shape {np.shape(values)}; scores of shape {scores.shape} need {shape}.")
             if values is not None and name != "models":
                 # As a text, a missing value would be a name: all questions without a group would be one cluster.
-                missing = [not isinstance(v, str) and is_missing(v) for v in np.asarray(values, dtype=object).flat]
+                missing = [_is_missing(v) for v in np.asarray(values, dtype=object).flat]
                 if any(missing) and name != "seeds":
                     count, first = format_count(sum(missing), "missing value"), missing.index(True)
                     raise InputError(f"{name} has {count}, the first at place {first}: give the {name[:-1]} of each.")
@@ -266,6 +265,11 @@ class Evals:
         if first.groups is not None:
             made["groups"] = first.groups
         return cls(scores, tuple(predictions), ids, **made | fields)
+
+
+def _is_missing(value: Any) -> bool:
+    # NaN differs from itself; the NA of pandas refuses to be compared.
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
 def place_of(model: str, models: Sequence[str]) -> int:

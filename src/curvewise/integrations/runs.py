@@ -144,7 +144,7 @@ _SOUGHT = {
         *("No metric is called error, accuracy, …", "Choose one", "val_acc"),
     ),
 }
-"""What messages say of the argument that names a column: not there, several, none, the remedy, an example."""
+"""Words of messages on the argument that names a column: not there, several, none, the remedy, an example."""
 
 
 def _find_column(table: Table, argument: str, given: str | None, known: Sequence[str], there: Sequence[str]) -> str:
