@@ -243,9 +243,9 @@ class EvalsSurvey(Result):
     def to_dict(self) -> dict[str, Any]:
         """Return all but the scores as plain values."""
         found = replace(self, evals=None)
-        shape = (
-            None if self.evals is None else dict(zip(("models", "questions", "samples"), self.evals.shape, strict=True))
-        )
+        shape = None
+        if self.evals is not None:
+            shape = dict(zip(("models", "questions", "samples"), self.evals.shape, strict=True))
         return super(EvalsSurvey, found).to_dict() | {"evals": shape, "summary": self.summary()}
 
 

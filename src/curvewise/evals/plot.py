@@ -568,14 +568,8 @@ def _frontier(ax: Axes, result: EvalPlan) -> Key:
     if endless >= 2:
         ax.axhline(endless, color=NEUTRAL, ls=":", lw=1.0, zorder=0.6, gid=MARK)
         place = {"xycoords": ax.get_yaxis_transform(), "ha": "right", "va": "top", "xytext": (0, -2)}
-        note(
-            ax,
-            f"at least {format_size(endless)}",
-            (0.99, endless),
-            textcoords="offset points",
-            color="#6E6E6E",
-            **place,
-        )
+        place |= {"textcoords": "offset points", "color": "#6E6E6E"}
+        note(ax, f"at least {format_size(endless)}", (0.99, endless), **place)
     ax.set_xlim(samples[0] / 1.15, samples[-1] * 1.15)
     log_sizes(ax, samples.tolist())
     low, high = max(2.0, questions[-1] / 8), questions[0] * 5

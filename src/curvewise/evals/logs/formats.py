@@ -170,32 +170,31 @@ def is_details(columns: Sequence[str]) -> bool:
 
 def read_details(file: Any, path: Path) -> Block:
     """Read lighteval's details out of an open Parquet file."""
-    name = _DETAILS.fullmatch(path.name)
+    name, model = _DETAILS.fullmatch(path.name), _folder_model(path)
     columns = file.schema_arrow.names
     new = "doc" in columns
-    wanted = (
-        ["doc.id", "doc.query", "metric"] if new else ["metrics", "example" if "example" in columns else "full_prompt"]
-    )
+    asks = "doc" if new else "example" if "example" in columns else "full_prompt"
+    wanted = ["doc.id", "doc.query", "metric"] if new else ["metrics", asks]
     size = sum(file.metadata.row_group(i).total_byte_size for i in range(file.metadata.num_row_groups))
     check_unpacked(path, size, LARGEST_ARRAYS)
     rows = file.read(columns=wanted).to_pylist()
     marks = [_details_metrics(row["metric" if new else "metrics"], path) for row in rows]
     names = dict.fromkeys(metric for row in marks for metric in row)
     scores, unusable = scores_of({metric: [row.get(metric) for row in marks] for metric in names}, path)
-    asked = [row["doc"].get("query") if new else row[wanted[1]] for row in rows]
+    asked = [row["doc"].get("query") if new else row[asks] for row in rows]
     ids = [row["doc"].get("id") or None for row in rows] if new else [None] * len(rows)
     # Older files have no ids: a hash of the question takes their place.
     questions = asked if None in ids else ids
     return block_of_model(
         path,
         "lighteval details",
-        _folder_model(path) or path.stem,
+        model or path.stem,
         name["task"] if name else "",
         questions,
         scores,
         hashes={"question text": code_cells(hidden_cells([q] for q in asked))},
         unusable=unusable,
-        called_by=None if _folder_model(path) else path,
+        called_by=None if model else path,
         notes=("question ids are hashes of the questions",) if None in ids else (),
     )
 

@@ -158,6 +158,11 @@ def _block(header: Mapping[str, Any], samples: Iterable[Any], path: Path, option
         )
     failed = sum(bool(s.get("error")) for s in kept)
     version, passed = about.get("task_version", 0), about.get("task_args_passed")
+    warnings = {
+        f": {format_count(failed, 'sample')} ended with an error": failed,
+        ": some of its samples were marked as invalid": header.get("invalidated"),
+        f" {_STATES.get(header['status'], header['status'])}": header["status"] != "success",
+    }
     marks = {v for column in cells.values() for v in column if isinstance(v, str)}
     return block_of_model(
         path,
@@ -172,15 +177,7 @@ def _block(header: Mapping[str, Any], samples: Iterable[Any], path: Path, option
         settings={"task version": str(version)} | ({} if passed is None else {"task arguments": json.dumps(passed)}),
         unusable=unusable,
         notes=("P counts as ½ and N as 0",) if marks & {"P", "N"} else (),
-        warnings=(
-            *([f"{source}: {format_count(failed, 'sample')} ended with an error."] if failed else []),
-            *([f"{source}: some of its samples were marked as invalid."] if header.get("invalidated") else []),
-            *(
-                [f"{source} {_STATES.get(header['status'], header['status'])}."]
-                if header["status"] != "success"
-                else []
-            ),
-        ),
+        warnings=tuple(f"{source}{text}." for text, holds in warnings.items() if holds),
     )
 
 
