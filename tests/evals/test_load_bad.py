@@ -267,3 +267,15 @@ def test_names_with_numbers_of_thousands_of_digits_are_put_in_order() -> None:
     names = ["9" * 5000, "1" * 4999, "run 10", "run 9", "run 010b"]
     rows = [{"model": name, "question": 1, "score": 1} for name in names]
     assert cw.load_evals(rows).models == (names[1], names[0], names[3], names[2], names[4])
+
+
+def test_names_that_are_numbers_and_columns_that_are_no_dict() -> None:
+    rows = {"model": [1, 1, 2, 2], "question": [1, 2, 1, 2], "score": [1, 0, 1, 1]}
+    assert cw.load_evals(rows, models=1).models == ("1",)
+    assert cw.load_evals(rows, models={7: 2}).models == ("7",)
+    assert cw.load_evals(rows, models=np.array([2, 1])).models == ("1", "2")
+    with pytest.raises(InputError, match="metric='5': there is no such metric"):
+        cw.load_evals(rows, metric=5)
+    for load in (cw.load_evals, cw.load_measurements):
+        with pytest.raises(InputError, match="columns='model' must be a dict of roles"):
+            load(rows, columns="model")

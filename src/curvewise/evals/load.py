@@ -16,7 +16,7 @@ from curvewise.evals.logs.align import align, align_questions
 from curvewise.evals.logs.block import LogOptions
 from curvewise.evals.logs.choice import EvalChoice, Selection, code_of, select_blocks, used
 from curvewise.evals.logs.collect import collect
-from curvewise.reading.roles import ColumnMap
+from curvewise.reading.roles import ColumnMap, column_map
 from curvewise.reading.table import large_files
 from curvewise.types.results import Result
 
@@ -191,7 +191,7 @@ def _read_logs(
     if wide not in (None, "models"):
         raise InputError("is not known: use 'models'.", argument="wide", value=wide)
     with large_files(allow_large):
-        found = collect(paths, LogOptions(columns or {}, choice.metric, unfinished, wide == "models"))
+        found = collect(paths, LogOptions(column_map(columns), choice.metric, unfinished, wide == "models"))
     return select_blocks(found, choice)
 
 

@@ -20,6 +20,7 @@ from curvewise.reading.roles import (
     SIZE,
     UNFINISHED,
     ColumnMap,
+    column_map,
     find_roles,
     is_value,
     normal,
@@ -112,7 +113,7 @@ def measure_runs(
     order of every ``load_measurements``.
     """
     table = table if isinstance(table, Table) else read_table(table)
-    roles: dict[str, Any] = dict(columns or {})
+    roles: dict[str, Any] = dict(column_map(columns))
     for role, given in (("value", metric), ("n", size_param), ("learner", learner_param)):
         if given is not None:
             roles[role] = given
