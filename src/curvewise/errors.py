@@ -289,19 +289,26 @@ def prefix(head: str, text: str) -> str:
 
 
 def brief(value: Any, width: int = 60) -> str:
-    """Return ``repr`` cut to a width, so that a hostile cell cannot flood a message.
+    """Return ``repr`` cut to a width, so that a hostile cell cannot flood a message; scalars of numpy as plain values.
 
     >>> import numpy as np
-    >>> brief("a"), brief(np.int64(10))
-    ("'a'", '10')
+    >>> brief("a"), brief(np.int64(10)), brief({np.str_("a"): (np.float64(0.5), 1)})
+    ("'a'", '10', "{'a': (0.5, 1)}")
     """
-    if hasattr(value, "dtype") and not getattr(value, "ndim", 1):  # a scalar of numpy
-        value = value.item()
     try:
-        text = repr(value)
+        text = repr(_plain(value))
     except (ValueError, RecursionError):  # an integer of thousands of digits, lists in lists
         text = f"<{type(value).__name__} too long to show>"
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _plain(value: Any) -> Any:
+    """Return scalars of numpy as values of Python, also inside lists, tuples, sets and dicts."""
+    if hasattr(value, "dtype") and not getattr(value, "ndim", 1):
+        return value.item()
+    if type(value) is dict:
+        return {_plain(key): _plain(inner) for key, inner in value.items()}
+    return type(value)(map(_plain, value)) if type(value) in (list, tuple, set) else value
 
 
 def format_path(path: PurePath | str) -> str:
@@ -314,11 +321,15 @@ def format_path(path: PurePath | str) -> str:
     return name if name.isprintable() and len(name) <= 120 else brief(name, 120)
 
 
-def list_names(names: Iterable[Any], most: int = 20) -> str:
-    """Write names in quotes, the first few of many."""
+def list_names(names: Iterable[Any], most: int = 20, *, quoted: bool = True) -> str:
+    """Write names, in quotes unless they are part of a sentence about results, the first few of many.
+
+    >>> list_names(["a", "b"]), list_names("abc", 2, quoted=False)
+    ("'a', 'b'", 'a, b and 1 more')
+    """
     names = list(names)
     more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(brief(name) for name in names[:most]) + more
+    return ", ".join(brief(name) if quoted else str(name) for name in names[:most]) + more
 
 
 def suggest(name: Any, options: Iterable[str]) -> str:

@@ -231,9 +231,7 @@ def format_number(value: float, digits: int = 4) -> str:
         return "∞" if value > 0 else "−∞"
     if value == int(value) and abs(value) < 1e9:
         return f"{int(value):,}"
-    if abs(value) < 1e-4:
-        return f"{value:.{digits - 1}g}"
-    if abs(value) >= 1e15:
+    if abs(value) < 1e-4 or abs(value) >= 1e15:
         return f"{value:.{digits - 1}g}"
     if abs(value) >= 10**digits:
         keep = len(str(int(abs(value)))) - digits
@@ -531,7 +529,11 @@ def format_table(
     if format not in writers:
         raise InputError(f"format={format!r} is not known: use one of {', '.join(writers)}.")
     cells = [[_cell(v, digits, format) for v in column] for column in columns.values()]
-    right = [all(_reads_as_number(v) for v in column) and len(column) > 0 for column in columns.values()]
+    # Numbers, and texts that are written like one, such as "< 0.001", "80%" or "–".
+    right = [
+        len(column) > 0 and all(_is_number(v) or (isinstance(v, str) and NUMBER.fullmatch(v)) for v in column)
+        for column in columns.values()
+    ]
     titles = [one_line(str(name)) for name in columns]
     if names:
         titles = [_letters(title, format) for title in titles]
@@ -637,11 +639,6 @@ def markdown_text(text: str) -> str:
     line = _HEADING.sub(r"\\#", one_line(text))
     unlinked = _WWW.sub(r"\1\.", _LINK.sub(r"]\\", line)).replace("://", r":\//")
     return _TAG.sub("&lt;", unlinked)
-
-
-def _reads_as_number(value: Any) -> bool:
-    """Return whether a value is a number, or a text that is written like one, such as "< 0.001", "80%" or "–"."""
-    return _is_number(value) or (isinstance(value, str) and NUMBER.fullmatch(value) is not None)
 
 
 def _is_number(value: Any) -> bool:

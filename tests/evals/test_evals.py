@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
-from curvewise.errors import InputError
-from curvewise.evals import Evals
+from curvewise.errors import InputError, quietly
+from curvewise.evals import Evals, compare_evals, correct_judge, load_evals, plan_evals
 from curvewise.types import Predictions
 
 QUESTIONS = np.array(["q1", "q2", "q3"])
@@ -102,3 +104,45 @@ def test_a_row_for_each_sample():
 def test_letters_are_no_scores():
     with pytest.raises(InputError, match="scores must hold numbers"):
         Evals([["C", "I"]], ("a",), ["x", "y"])
+
+
+@pytest.mark.parametrize("missing", [None, np.nan])
+@pytest.mark.parametrize("name", ["questions", "groups", "tasks"])
+def test_missing_names_are_refused(name, missing):
+    fields = {"questions": ["w", "x", "y", "z"], name: ["a", missing, "b", "None"]}
+    with pytest.raises(InputError, match=f"{name} has 1 missing value, the first at place 1"):
+        Evals(np.ones((1, 4)), ("a",), **fields)
+
+
+@pytest.mark.parametrize("given", [(0,), None, (1, 0), (0, math.nan)])
+def test_a_range_is_two_rising_numbers(given):
+    with pytest.raises(InputError, match=r"range=.*the lowest score must be below the highest"):
+        Evals(np.ones((1, 2)), ("a",), ["x", "y"], range=given)
+
+
+@pytest.mark.parametrize("questions", [[100], [True, False, True], ["x"]])
+def test_places_of_questions_that_are_not_there(questions):
+    e = Evals(np.ones((1, 2)), ("a",), ["x", "y"])
+    with pytest.raises(InputError, match="questions must be a mask with an entry for each of 2 questions"):
+        e.select(questions=questions)
+    with pytest.raises(InputError, match="nothing is selected"):
+        e.select(questions=[])
+
+
+def test_messages_show_plain_values():
+    e = Evals(np.eye(2), ("a", "b"), ["x", "y"])
+    scale = Evals(np.eye(2), ("a", "b"), ["x", "y"], range=(np.float64(0), np.float64(2)))
+    with quietly():
+        texts = [repr(compare_evals(e, np.str_("a"), np.str_("b")))]
+    for call in (
+        lambda: e.index(np.str_("c")),
+        lambda: compare_evals(e, np.str_("a"), np.str_("a")),
+        lambda: correct_judge(e, scale),
+        lambda: Evals(np.eye(2), ("a", "b"), ["x", "y"], range=(np.float64(3), np.float64(2))),
+        lambda: plan_evals(0.03, question_variance=0.1, samples=(np.int64(0), np.int64(1))),
+        lambda: load_evals({"question": [1], "score": [1]}, columns={np.str_("group"): np.str_("passage"), "x": "y"}),
+    ):
+        with pytest.raises(InputError) as caught:
+            call()
+        texts.append(str(caught.value))
+    assert not [text for text in texts if "np." in text]

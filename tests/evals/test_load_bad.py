@@ -252,3 +252,30 @@ def test_a_named_file_with_a_bad_score_is_not_left_out(tmp_path) -> None:
 def test_arrays_are_refused_with_the_way_to_pass_them() -> None:
     with pytest.raises(InputError, match=r"shape \(2, 3\).* Pass Evals\(scores, models, questions\)"):
         cw.score_evals(np.ones((2, 3)))
+
+
+def test_a_row_without_a_task_among_others() -> None:
+    rows = {"model": ["a", "a"], "question": [1, 2], "score": [1, 0]}
+    with pytest.raises(InputError, match="column 'task' of the dict names no task in row 2"):
+        cw.load_evals({**rows, "task": ["s", None]})
+    assert cw.load_evals({**rows, "task": [None, None]}).tasks is None
+    with pytest.raises(InputError, match="They name no tasks: leave it out"):
+        cw.load_evals(rows, task="s")
+
+
+def test_names_with_numbers_of_thousands_of_digits_are_put_in_order() -> None:
+    names = ["9" * 5000, "1" * 4999, "run 10", "run 9", "run 010b"]
+    rows = [{"model": name, "question": 1, "score": 1} for name in names]
+    assert cw.load_evals(rows).models == (names[1], names[0], names[3], names[2], names[4])
+
+
+def test_names_that_are_numbers_and_columns_that_are_no_dict() -> None:
+    rows = {"model": [1, 1, 2, 2], "question": [1, 2, 1, 2], "score": [1, 0, 1, 1]}
+    assert cw.load_evals(rows, models=1).models == ("1",)
+    assert cw.load_evals(rows, models={7: 2}).models == ("7",)
+    assert cw.load_evals(rows, models=np.array([2, 1])).models == ("1", "2")
+    with pytest.raises(InputError, match="metric='5': there is no such metric"):
+        cw.load_evals(rows, metric=5)
+    for load in (cw.load_evals, cw.load_measurements):
+        with pytest.raises(InputError, match="columns='model' must be a dict of roles"):
+            load(rows, columns="model")

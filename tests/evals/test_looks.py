@@ -98,3 +98,8 @@ def test_one_percent_is_one_point(plan):
     scores = (np.arange(100) < np.array([[51], [50]])).astype(float)
     check = check_looks(Evals(scores, ("a", "b"), np.arange(100)), "a", "b", plan)
     assert "is 1 point [" in check.sentences()
+
+
+def test_effects_that_are_not_known_are_refused():
+    with pytest.raises(InputError, match=r"effects=\[0.1, nan\]: must hold finite numbers"):
+        plan_looks([50, 100], effects=[0.1, float("nan")])

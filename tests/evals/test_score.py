@@ -257,3 +257,14 @@ def test_errors_are_not_counted_as_right_answers():
 def test_one_number_of_samples_is_enough_for_passes():
     marks = np.random.default_rng(0).integers(0, 2, (1, 30, 4))
     assert cw.evals.measure_passes(Evals(marks, ("a",), np.arange(30)), k=2).k == (2,)
+
+
+@pytest.mark.parametrize("higher", [True, False])
+def test_models_beyond_the_third_are_lower_only_if_they_are(higher):
+    same = np.stack([np.roll(np.tile([1.0, 1.0, 0.0, 1.0], 5), m) for m in range(4)])  # not on the same questions
+    names = tuple("abcd")
+    tied = cw.score_evals(Evals(same, names, np.arange(20), higher_is_better=higher))
+    assert f"for c and {'no higher' if higher else 'no lower'} for 1 more" in tied.summary()
+    same[3, :2] = 0.0 if higher else 1.0  # it was right on one of these two
+    last = cw.score_evals(Evals(same, names, np.arange(20), higher_is_better=higher))
+    assert f"for c and {'lower' if higher else 'higher'} for 1 more" in last.summary()

@@ -325,3 +325,10 @@ def test_short_floats_have_their_own_digits():
     frame = pd.DataFrame({"n": [10, 10], "error": [0.5, 0.4], "lr": np.array([0.1, 0.3], dtype=np.float32)})
     assert load_measurements(frame, where={"lr": 0.1}).error.tolist() == [0.5]
     assert load_measurements(frame, columns={"learner": "lr"}).learners == ("0.1", "0.3")
+
+
+def test_choices_of_rows_are_shown_as_plain_values() -> None:
+    table = {"learner": ["a", "a"], "n": [1, 2], "error": [0.1, 0.2]}
+    assert "1 of 2 rows, where {'n': [1]}" in load_measurements(table, where={"n": [np.int64(1)]}).notes
+    with pytest.raises(InputError, match=r"where={'zz': 7}: the dict has no such column"):
+        load_measurements(table, where={np.str_("zz"): np.int64(7)})

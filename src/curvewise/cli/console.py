@@ -138,15 +138,13 @@ def warn_each(messages: Sequence[str], *, every: bool = False) -> None:
         parts = [in_options(other).partition(": ") for other in others]
         same = [name for name, _, other in parts if other == text]
         unlike = [name for name, _, other in parts if other != text]
-        more = f" (The same holds for {_first_names(same)}.)" if same else ""
-        more += f" (The same with other numbers for {_first_names(unlike)}: see --verbose.)" if unlike else ""
+        more = f" (The same holds for {list_names(same, MOST_NAMES, quoted=False)}.)" if same else ""
+        if unlike:
+            listed = list_names(unlike, MOST_NAMES, quoted=False)
+            more += f" (The same with other numbers for {listed}: see --verbose.)"
         warn(Message(getattr(first, "marked", first) + more) if more else first)
     if (left := sum(map(len, list(alike.values())[MOST_WARNINGS:]))) > 0:
         warn(f"and {left} more: --verbose shows all of them.")
-
-
-def _first_names(names: Sequence[str]) -> str:
-    return ", ".join(names[:MOST_NAMES]) + (f" and {len(names) - MOST_NAMES} more" if names[MOST_NAMES:] else "")
 
 
 def hear_warnings() -> None:
@@ -937,12 +935,11 @@ def write_csv(path: Path, rows: Iterator[Sequence[Any]] | Sequence[Sequence[Any]
     note(f"{what} written to {path}")
 
 
-def save_plot(path: Path | None, draw: Callable[[], Any], *, quiet: bool = False) -> None:
+def save_plot(path: Path | None, draw: Callable[[], Any]) -> None:
     """Let ``draw`` make Axes without a display and save their figure."""
     if path is None:
         return
     from curvewise.drawing.picture import save_picture
 
     save_picture(draw, path)
-    if not quiet:
-        note(f"drawn into {path}")
+    note(f"drawn into {path}")

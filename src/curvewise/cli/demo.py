@@ -678,7 +678,9 @@ def show_starts(tour: Tour, study: cw.Study) -> None:
     known_data, new_data = (tour.file(file).with_suffix(".npz") for file in (PRETRAINING, NEW_WRITERS))
     np.savez_compressed(known_data, x=x[:KNOWN], y=y[:KNOWN])
     np.savez_compressed(new_data, x=x[train], y=y[train], test_x=x[test], test_y=y[test])
-    text = _asset(PRETRAINING).format(seed=study.seed, sizes=settings["known"], epochs=_epochs(study))
+    training = study.learners[A].training
+    assert training is not None
+    text = _asset(PRETRAINING).format(seed=study.seed, sizes=settings["known"], epochs=f"{training.epochs:g}")
     tour.file(PRETRAINING).write_text(text, encoding="utf-8", newline="\n")
     pretraining = cw.load_study(tour.file(PRETRAINING))
     tour.run(pretraining, "pretraining", 0.05, workers=0)
@@ -753,12 +755,6 @@ def show_starts(tour: Tour, study: cw.Study) -> None:
         "curvewise ranking measures",
         f"curvewise transfer measure {file} --risk-column error --maximal {maximal}",
     ]
-
-
-def _epochs(study: cw.Study) -> str:
-    training = study.learners[A].training
-    assert training is not None
-    return f"{training.epochs:g}"
 
 
 def _worth(transfer: Any, start: str) -> str:

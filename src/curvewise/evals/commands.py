@@ -172,7 +172,7 @@ class EvalsReading:
 
 
 @options(SCORING)
-class Scoring:
+class QuestionScoring:
     """Score of a question from its samples, and average over questions.
 
     Parameters
@@ -243,9 +243,7 @@ def _show_table(page: Page, found: EvalsSurvey) -> None:
     """Print a row for each task and the models that are alike on it; with --verbose one for each model."""
     columns: dict[str, list[Any]] = found.columns()
     if not page.verbose and page.markup is None:
-        columns["metrics"] = [
-            ", ".join(m[:3]) + (f" and {len(m) - 3} more" if len(m) > 3 else "") for m in found.metrics
-        ]
+        columns["metrics"] = [list_names(metrics, 3, quoted=False) for metrics in found.metrics]
         others = [name for name in columns if name != "model"]
         alike: dict[Any, list[str]] = {}
         for *key, model in zip(*(columns[name] for name in others), found.model, strict=True):
@@ -267,7 +265,7 @@ def score(
     /,
     *,
     level: Level = 0.95,
-    scoring: Scoring = Scoring(),
+    scoring: QuestionScoring = QuestionScoring(),
     reading: EvalsReading = EvalsReading(),
     drawing: Drawing = Drawing(),
 ) -> int:
@@ -315,7 +313,7 @@ def compare(
     paired_seeds: Flag = False,
     what: Literal["questions", "difference"] = "questions",
     level: Level = 0.95,
-    scoring: Scoring = Scoring(),
+    scoring: QuestionScoring = QuestionScoring(),
     reading: EvalsReading = EvalsReading(),
     drawing: Drawing = Drawing(),
 ) -> int:
@@ -373,7 +371,7 @@ def rank(
     questions: Flag = False,
     what: Literal["leaderboard", "pairs", "questions"] = "leaderboard",
     level: Level = 0.95,
-    scoring: Scoring = Scoring(),
+    scoring: QuestionScoring = QuestionScoring(),
     reading: EvalsReading = EvalsReading(),
     drawing: Drawing = Drawing(),
 ) -> int:
@@ -492,7 +490,7 @@ def plan(
     spending: Spending = Spending(),
     seed: AtLeast0 = 0,
     what: Literal["frontier", "power"] | None = None,
-    scoring: Scoring = Scoring(),
+    scoring: QuestionScoring = QuestionScoring(),
     reading: EvalsReading = EvalsReading(),
     drawing: Drawing = Drawing(),
 ) -> int:

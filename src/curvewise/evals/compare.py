@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError, warn_all
+from curvewise.errors import InputError, brief, warn_all
 from curvewise.evals.evals import Evals
 from curvewise.evals.load import as_evals
 from curvewise.evals.pairs import PairTests, pair_tests
@@ -76,8 +76,9 @@ def compare_evals(
     check_level(level)
     e = as_evals(e)
     if a == b:
-        raise InputError(f"a and b are both {a!r}: name two models.", argument="b", value=b)
+        raise InputError(f"a and b are both {brief(a)}: name two models.", argument="b", value=b)
     pair = e.select([a, b])
+    a, b = pair.models
     width = e.range[1] - e.range[0]
     if margin is not None and not 0 < margin < width:
         raise InputError(
@@ -259,6 +260,11 @@ class EvalComparison(Result):
         low, high = self.difference.low, self.difference.high
         return (low, high) if self.higher_is_better else (-high, -low)
 
+    @property
+    def _ahead(self) -> tuple[int, int]:
+        """Questions on which a is better, and on which b is."""
+        return self.wins if self.higher_is_better else (self.wins[1], self.wins[0])
+
     def _headline(self) -> str:
         return f"{self.a!r} minus {self.b!r}: {self.difference}, {format_pvalue(self.pvalue)}, verdict={self.verdict!r}"
 
@@ -318,13 +324,12 @@ class EvalComparison(Result):
         gap = in_points(self.written_difference())
         design = format_count(self.questions, "question")
         design += f" in {format_count(self.groups, 'group')}" if self.groups is not None else ""
-        ahead = self.wins if self.higher_is_better else self.wins[::-1]
         if self.average != "questions":
             design += ", averaged over tasks"
         return (
             f"{self.a} scores {one} and {self.b} {two}, a difference of {gap} on {design}"
-            f" ({format_pvalue(self.pvalue)}, {self.method}); {self.a} is ahead on {ahead[0]:,} and {self.b} on"
-            f" {ahead[1]:,}."
+            f" ({format_pvalue(self.pvalue)}, {self.method}); {self.a} is ahead on {self._ahead[0]:,} and {self.b}"
+            f" on {self._ahead[1]:,}."
         )
 
     def written_difference(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import InputError, arg, list_names
+from curvewise.errors import InputError, arg, brief, list_names
 from curvewise.text import format_count
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import FloatArray, as_floats, data_frame
@@ -78,22 +79,30 @@ class Evals:
             raise InputError(f"scores has shape {scores.shape}: give models × questions × samples, none of them empty.")
         object.__setattr__(self, "scores", scores)
         object.__setattr__(self, "models", tuple(map(str, self.models)))
-        object.__setattr__(self, "questions", np.asarray(self.questions).astype(np.str_))
         wanted = {"models": (scores.shape[0],), "questions": scores.shape[1:2], "groups": scores.shape[1:2]}
         wanted |= {"tasks": scores.shape[1:2], "seeds": (scores.shape[0], scores.shape[2])}
         for name, shape in wanted.items():
             values = getattr(self, name)
             if values is not None and np.shape(values) != shape:
                 raise InputError(f"{name} has shape {np.shape(values)}; scores of shape {scores.shape} need {shape}.")
-            if name in ("groups", "tasks", "seeds") and values is not None:
+            if values is not None and name != "models":
+                # As a text, a missing value would be a name: all questions without a group would be one cluster.
+                missing = [_is_missing(v) for v in np.asarray(values, dtype=object).flat]
+                if any(missing) and name != "seeds":
+                    count, first = format_count(sum(missing), "missing value"), missing.index(True)
+                    raise InputError(f"{name} has {count}, the first at place {first}: give the {name[:-1]} of each.")
                 object.__setattr__(self, name, np.asarray(values).astype(np.str_))
-        self._check_names()
-        self._check_scores()
-
-    def _check_names(self) -> None:
-        for name, values in (("models", self.models), ("questions", self.questions.tolist())):
-            if twice := [value for value, count in Counter(values).items() if count > 1]:
+        for name, names in (("models", self.models), ("questions", self.questions.tolist())):
+            if twice := [value for value, count in Counter(names).items() if count > 1]:
                 raise InputError(f"{name} has {list_names(twice[:3])} twice: each may be there only once.")
+        try:
+            low, high = map(float, self.range)
+        except (TypeError, ValueError):
+            low = high = math.nan
+        if not low < high:
+            raise InputError(f"{arg('range', self.range)}: the lowest score must be below the highest.")
+        object.__setattr__(self, "range", (low, high))
+        self._check_scores()
 
     def _check_scores(self) -> None:
         if np.isinf(self.scores).any():
@@ -106,8 +115,6 @@ class Evals:
                 f"{self.models[m]!r} on {str(self.questions[q])!r}: leave these questions out, or score them as wrong."
             )
         low, high = self.range
-        if not low < high:
-            raise InputError(f"{arg('range', self.range)}: the lowest score must be below the highest.")
         least, most = float(np.nanmin(self.scores)), float(np.nanmax(self.scores))
         if least < low or most > high:
             raise InputError(
@@ -158,8 +165,17 @@ class Evals:
         """Select models by name and questions by mask or place."""
         rows = np.array([self.index(m) for m in (self.models if models is None else models)], dtype=np.int64)
         columns = np.arange(len(self.questions))
-        if questions is not None:
-            columns = columns[np.asarray(questions)]
+        if questions is not None and np.size(questions):
+            try:
+                columns = columns[np.asarray(questions)].ravel()
+            except IndexError as error:
+                raise InputError(
+                    f"must be a mask with an entry for each of {format_count(len(columns), 'question')}, or places"
+                    f" among them ({error}).",
+                    argument="questions",
+                ) from None
+        elif questions is not None:
+            columns = columns[:0]
         if not len(rows) or not len(columns):
             raise InputError("nothing is selected: at least one model and one question must be left.")
         return replace(
@@ -198,7 +214,7 @@ class Evals:
         runs = [scores[:, used & (seeds == name)] for name in names]
         if len({r.shape for r in runs}) > 1 or any(np.isnan(r).any() for r in runs):
             raise InputError(
-                f"{model!r} has different numbers of samples of its questions; predictions need as many of each."
+                f"{brief(model)} has different numbers of samples of its questions; predictions need as many of each."
             )
         values = np.stack(runs)
         values = values[:, :, 0] if values.shape[2] == 1 else values
@@ -233,7 +249,7 @@ class Evals:
                 p.unit == "fraction" or p.higher_is_better,
             ):
                 raise InputError(
-                    f"the predictions of {name!r} have other examples or another kind than the first ones."
+                    f"the predictions of {brief(name)} have other examples or another kind than the first ones."
                 )
             order = _align(ids, p.example_ids, name)
             for start, errors in p.error_blocks(repeats=True):
@@ -251,10 +267,15 @@ class Evals:
         return cls(scores, tuple(predictions), ids, **made | fields)
 
 
+def _is_missing(value: Any) -> bool:
+    # NaN differs from itself; the NA of pandas refuses to be compared.
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+
+
 def place_of(model: str, models: Sequence[str]) -> int:
     """Return the place of a model; the error names the models that there are."""
     if model not in models:
-        raise InputError(f"there is no model {model!r}; there are {list_names(models)}.")
+        raise InputError(f"there is no model {brief(model)}; there are {list_names(models)}.")
     return models.index(model)
 
 
@@ -265,5 +286,5 @@ def _align(ids: NDArray[Any], own: NDArray[Any] | None, name: str) -> NDArray[np
     place = {key: i for i, key in enumerate(own.tolist())}
     missing = [key for key in ids.tolist() if key not in place]
     if missing:
-        raise InputError(f"the predictions of {name!r} lack {len(missing):,} questions, the first {missing[0]!r}.")
+        raise InputError(f"the predictions of {brief(name)} lack {len(missing):,} questions, the first {missing[0]!r}.")
     return np.array([place[key] for key in ids.tolist()])

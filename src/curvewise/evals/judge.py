@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from curvewise.errors import InputError, list_names, warn_all
+from curvewise.errors import InputError, brief, list_names, warn_all
 from curvewise.evals.evals import Evals, place_of
 from curvewise.evals.questions import question_scores
 from curvewise.evals.score import in_points
@@ -99,8 +99,9 @@ def _labelled(judge: Evals, human: Evals) -> NDArray[np.int64]:
         )
     if judge.range != human.range or judge.higher_is_better != human.higher_is_better:
         raise InputError(
-            f"is on another scale than judge: {human.range} and {judge.range}. Bring both to one range and direction.",
+            f"is on another scale than judge: {brief(human.range)} and {brief(judge.range)}.",
             argument="human",
+            remedy="Bring both to one range and direction.",
         )
     place = {question: i for i, question in enumerate(judge.questions.tolist())}
     unknown = [q for q in human.questions.tolist() if q not in place]

@@ -16,7 +16,7 @@ from curvewise.evals.logs.align import align, align_questions
 from curvewise.evals.logs.block import LogOptions
 from curvewise.evals.logs.choice import EvalChoice, Selection, code_of, select_blocks, used
 from curvewise.evals.logs.collect import collect
-from curvewise.reading.roles import ColumnMap
+from curvewise.reading.roles import ColumnMap, column_map
 from curvewise.reading.table import large_files
 from curvewise.types.results import Result
 
@@ -191,7 +191,7 @@ def _read_logs(
     if wide not in (None, "models"):
         raise InputError("is not known: use 'models'.", argument="wide", value=wide)
     with large_files(allow_large):
-        found = collect(paths, LogOptions(columns or {}, choice.metric, unfinished, wide == "models"))
+        found = collect(paths, LogOptions(column_map(columns), choice.metric, unfinished, wide == "models"))
     return select_blocks(found, choice)
 
 
@@ -243,9 +243,9 @@ class EvalsSurvey(Result):
     def to_dict(self) -> dict[str, Any]:
         """Return all but the scores as plain values."""
         found = replace(self, evals=None)
-        shape = (
-            None if self.evals is None else dict(zip(("models", "questions", "samples"), self.evals.shape, strict=True))
-        )
+        shape = None
+        if self.evals is not None:
+            shape = dict(zip(("models", "questions", "samples"), self.evals.shape, strict=True))
         return super(EvalsSurvey, found).to_dict() | {"evals": shape, "summary": self.summary()}
 
 

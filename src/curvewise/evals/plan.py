@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import chdtri, nctdtr, ndtr, ndtri, stdtrit
 
-from curvewise.errors import InputError, arg, arg_name, warn_all
+from curvewise.errors import InputError, arg, arg_name, brief, warn_all
 from curvewise.evals.compare import EvalComparison, compare_evals
 from curvewise.evals.evals import Evals
 from curvewise.evals.load import as_evals
@@ -51,7 +51,12 @@ def plan_evals(
     level: float = 0.95,
     looks: int | None = None,
     rng: int | np.random.Generator = 0,
-    **numbers: Unpack[PlanNumbers],
+    question_variance: float | None = None,
+    sampling_variance: float | tuple[float, float] | None = None,
+    design_effect: float | None = None,
+    question_cost: float = 0.0,
+    sample_cost: float = 1.0,
+    budget: float | None = None,
 ) -> EvalPlan:
     """Plan how many questions, and how many samples of each, show a difference of two models.
 
@@ -113,14 +118,28 @@ def plan_evals(
         raise InputError("must lie between 0 and 1, such as 0.8.", argument="power", value=power)
     if difference is not None and not 0 < abs(difference) < math.inf:
         raise InputError("must be a number other than 0, such as 0.03.", argument="difference", value=difference)
-    known_numbers = _Numbers(**numbers)
+    for name, number in (("design_effect", design_effect), ("sample_cost", sample_cost), ("budget", budget)):
+        if number is not None and not 0 < number < math.inf:
+            raise InputError("must be a number above 0.", argument=name, value=number)
+    if not 0 <= question_cost < math.inf:
+        raise InputError("must be 0 or more.", argument="question_cost", value=question_cost)
     if pilot is not None:
         pilot = _pilot_comparison(pilot, a, b)
     elif (a, b) != (None, None):
         raise InputError(f"{arg('a')} and {arg('b')} are models of a pilot: pass {arg('pilot')}.")
-    known, notes = _planned_variances(pilot, known_numbers, samples)
-    known, budget = replace(known, power=power, level=level), known_numbers.budget
-    if questions is not None and (questions != int(questions) or questions < 2):
+    counts = _two(samples, "samples")
+    if counts is not None and not all(k == int(k) and k >= 1 for k in counts):
+        raise InputError("must be one or two whole numbers from 1 on.", argument="samples", value=samples)
+    each = None if counts is None else (int(counts[0]), int(counts[1]))
+    variances = {"question_variance": question_variance, "sampling_variance": sampling_variance}
+    if pilot is None:
+        known, notes = _from_numbers(question_variance, sampling_variance, each, design_effect), list[str]()
+    elif given_twice := [name for name, value in variances.items() if value is not None]:
+        raise InputError(f"{arg(given_twice[0])} is known from {arg('pilot')}: leave one of them out.")
+    else:
+        known, notes = _from_pilot(pilot, each, design_effect)
+    known = replace(known, power=power, level=level)
+    if questions is not None and not (questions >= 2 and float(questions).is_integer()):
         raise InputError("must be a whole number, 2 or more.", argument="questions", value=questions)
     if difference is None and questions is None:
         questions = known.pilot_questions
@@ -156,7 +175,7 @@ def plan_evals(
         design_effect=known.design_effect,
         power=power,
         level=level,
-        frontier=known.frontier(effect, known_numbers),
+        frontier=known.frontier(effect, question_cost, sample_cost, budget),
         budget=budget,
         looks=None,
         metric=known.metric,
@@ -169,43 +188,6 @@ def plan_evals(
     if effect is None:
         raise InputError(f"{arg('looks', looks)} needs {arg('difference')}: the difference that should be found.")
     return replace(plan, looks=_sequence(plan, looks, rng))
-
-
-class PlanNumbers(TypedDict, total=False):
-    """Keywords of :func:`plan_evals` that say in numbers what a pilot would show, and what questions cost."""
-
-    question_variance: float | None
-    sampling_variance: float | tuple[float, float] | None
-    design_effect: float | None
-    question_cost: float
-    sample_cost: float
-    budget: float | None
-
-
-@dataclass(frozen=True)
-class _Numbers:
-    """Those numbers with their defaults, checked."""
-
-    question_variance: float | None = None
-    sampling_variance: float | tuple[float, float] | None = None
-    design_effect: float | None = None
-    question_cost: float = 0.0
-    sample_cost: float = 1.0
-    budget: float | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("design_effect", "sample_cost", "budget"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
-                raise InputError("must be a number above 0.", argument=name, value=value)
-        both = (("sampling_variance", v) for v in _two(self.sampling_variance, "sampling_variance") or ())
-        for name, number in (
-            ("question_cost", self.question_cost),
-            ("question_variance", self.question_variance or 0.0),
-            *both,
-        ):
-            if not 0 <= number < math.inf:
-                raise InputError("must be 0 or more.", argument=name, value=number)
 
 
 @dataclass(frozen=True)
@@ -288,15 +270,16 @@ class _Known:
         low, high = (needed * self.degrees / float(chdtri(self.degrees, p)) for p in (tail, 1 - tail))
         return Interval(float(needed), low, high, self.level)
 
-    def frontier(self, effect: float | None, costs: _Numbers) -> dict[str, NDArray[Any]]:
+    def frontier(
+        self, effect: float | None, question_cost: float, sample_cost: float, budget: float | None
+    ) -> dict[str, NDArray[Any]]:
         """Questions for each number of samples: as many as the difference needs, or as the budget affords."""
-        budget = costs.budget
         if effect is None and budget is None:
             return {}
         tried = [self.samples[0]] if self.fixed else sorted({*TRIED, *self.samples})
         rows = []
         for k in tried:
-            each = costs.question_cost + 2 * k * costs.sample_cost
+            each = question_cost + 2 * k * sample_cost
             n = math.floor(budget / each + 1e-9) if budget is not None else self.needed(effect or 1.0, k)
             if n >= 2:
                 rows.append((k, n, 2 * k * n, n * each, self.detectable(n, k)))
@@ -325,34 +308,29 @@ def _pilot_comparison(pilot: Any, a: str | None, b: str | None) -> EvalCompariso
     return compare_evals(e, a, b)
 
 
-def _planned_variances(
-    pilot: EvalComparison | None, numbers: _Numbers, samples: int | tuple[int, int] | None
-) -> tuple[_Known, list[str]]:
-    """Read what is known from a pilot or from numbers; with warnings."""
-    given = _two(samples, "samples")
-    if given is not None and not all(k == int(k) and k >= 1 for k in given):
-        raise InputError("must be one or two whole numbers from 1 on.", argument="samples", value=samples)
-    counts = None if given is None else (int(given[0]), int(given[1]))
-    if pilot is not None:
-        for name in ("question_variance", "sampling_variance"):
-            if getattr(numbers, name) is not None:
-                raise InputError(f"{arg(name)} is known from {arg('pilot')}: leave one of them out.")
-        return _from_pilot(pilot, counts, numbers.design_effect)
-    if numbers.question_variance is None:
+def _from_numbers(
+    question_variance: float | None,
+    sampling_variance: float | tuple[float, float] | None,
+    samples: tuple[int, int] | None,
+    design_effect: float | None,
+) -> _Known:
+    """Read what is known from numbers."""
+    if question_variance is None:
         raise InputError(
             f"pass {arg('pilot')}, or {arg('question_variance')} and {arg('sampling_variance')}: how much the"
             " difference varies between questions, and a sample around the mean of its question."
         )
-    question, both = (
-        float(numbers.question_variance),
-        _two(numbers.sampling_variance, "sampling_variance") or (0.0, 0.0),
-    )
+    question, both = float(question_variance), _two(sampling_variance, "sampling_variance") or (0.0, 0.0)
+    named = (("question_variance", question), *(("sampling_variance", each) for each in both))
+    for name, number in named:
+        if not 0 <= number < math.inf:
+            raise InputError("must be 0 or more.", argument=name, value=number)
     if question + sum(both) == 0:
         both_names = f"{arg_name('question_variance')} and {arg_name('sampling_variance')}"
         raise InputError(f"{both_names} are both 0: nothing varies.")
     # Scores between 0 and 1 have variances below 1; others are on a scale of their own.
     width, unit = (math.inf, "") if max(question, *both) > 1 else (1.0, "fraction")
-    return _Known(question, both, counts or (1, 1), numbers.design_effect or 1.0, width=width, unit=unit), []
+    return _Known(question, both, samples or (1, 1), design_effect or 1.0, width=width, unit=unit)
 
 
 def _two(value: float | tuple[float, float] | None, name: str) -> tuple[float, float] | None:
@@ -617,6 +595,8 @@ def plan_looks(
     (0.022, 0.11)
     """
     check_coverage(level)
+    if not np.isfinite(np.asarray(effects, dtype=np.float64)).all():
+        raise InputError("must hold finite numbers.", argument="effects", value=effects)
     design = sequential_design(looks, effects, level=level, draws=draws, rng=rng)
     return LookPlan(
         looks=design.looks,
@@ -728,7 +708,7 @@ def check_looks(
     ('stop: a', None)
     """
     if a == b:
-        raise InputError(f"a and b are both {a!r}: name two models.", argument="b", value=b)
+        raise InputError(f"a and b are both {brief(a)}: name two models.", argument="b", value=b)
     if margin is not None and not margin > 0:
         raise InputError("must be above 0, such as 0.01.", argument="margin", value=margin)
     if e.groups is not None and len(np.unique(e.groups)) < len(e.questions):
@@ -746,6 +726,7 @@ def check_looks(
         )
     done = tuple(look for look in plan.looks if look <= n)
     pair, rows = e.select([a, b]), []
+    a, b = pair.models
     for look in done:
         asked = pair.select(questions=np.arange(look))
         # Graded where any model ever is, as in compare_evals.

@@ -354,16 +354,11 @@ def plot_eval_comparison(
         better = "higher" if result.higher_is_better else "lower"
         key = [
             (Patch(color=shade, alpha=TINT, lw=0.0), f"{name} {better}: {count:,}")
-            for shade, name, count in zip(shades, (one, two), _ahead(result), strict=True)
+            for shade, name, count in zip(shades, (one, two), result._ahead, strict=True)
         ]
         key.append((Patch(color=NEUTRAL, alpha=TINT, lw=0.0), f"equal: {result.questions - sum(result.wins):,}"))
         finish(ax, own, key if own else [], [_said(result), *warned(result)], legend=legend, caption=caption)
     return ax
-
-
-def _ahead(result: EvalComparison) -> tuple[int, int]:
-    """Questions on which a is better, and on which b is."""
-    return result.wins if result.higher_is_better else (result.wins[1], result.wins[0])
 
 
 def _single(result: EvalComparison) -> bool:
@@ -573,14 +568,8 @@ def _frontier(ax: Axes, result: EvalPlan) -> Key:
     if endless >= 2:
         ax.axhline(endless, color=NEUTRAL, ls=":", lw=1.0, zorder=0.6, gid=MARK)
         place = {"xycoords": ax.get_yaxis_transform(), "ha": "right", "va": "top", "xytext": (0, -2)}
-        note(
-            ax,
-            f"at least {format_size(endless)}",
-            (0.99, endless),
-            textcoords="offset points",
-            color="#6E6E6E",
-            **place,
-        )
+        place |= {"textcoords": "offset points", "color": "#6E6E6E"}
+        note(ax, f"at least {format_size(endless)}", (0.99, endless), **place)
     ax.set_xlim(samples[0] / 1.15, samples[-1] * 1.15)
     log_sizes(ax, samples.tolist())
     low, high = max(2.0, questions[-1] / 8), questions[0] * 5

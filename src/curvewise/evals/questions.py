@@ -310,10 +310,8 @@ def question_warnings(e: Evals, scores: QuestionScores, design: Clusters) -> lis
     for name, first in ends.items():
         same = [e.models[m] for m in np.flatnonzero(first) if (scores.values[m] == scores.values[m, 0]).all()]
         if same and len(e.questions) > 1:
-            notes.append(
-                f"every answer of {_some_names(same)} is {name}: the standard error of 0 says nothing, the interval "
-                "does."
-            )
+            those = list_names(same, 3, quoted=False)
+            notes.append(f"every answer of {those} is {name}: the standard error of 0 says nothing, the interval does.")
     return notes + _identical_models(e, scores) + _mixed_scales(e, scores)
 
 
@@ -339,10 +337,6 @@ def _mixed_scales(e: Evals, scores: QuestionScores) -> list[str]:
     if not small:
         return []
     return [
-        f"the scores of {_some_names(small)} lie between 0 and 1, and others reach {most.max():g}: check that all are "
-        "on one scale."
+        f"the scores of {list_names(small, 3, quoted=False)} lie between 0 and 1, and others reach {most.max():g}:"
+        " check that all are on one scale."
     ]
-
-
-def _some_names(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

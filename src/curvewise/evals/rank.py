@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError, either, warn_all
+from curvewise.errors import InputError, either, list_names, warn_all
 from curvewise.evals.evals import Evals
 from curvewise.evals.load import as_evals
 from curvewise.evals.pairs import pair_tests
@@ -276,8 +276,7 @@ class ModelRanking(Result):
             )
         others = self.contenders[1:]
         if others and total > 1:
-            shown = ", ".join(others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
-            verb = "is" if len(others) == 1 else "are"
+            shown, verb = list_names(others, 5, quoted=False), "is" if len(others) == 1 else "are"
             text.append(f"{shown} {verb} not significantly worse than any model, and may be the best, too.")
         idle = len(self.solved_by_all), len(self.solved_by_none)
         if sum(idle):

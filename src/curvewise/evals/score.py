@@ -307,9 +307,12 @@ class ModelScores(Result):
             # A standard error of 0, or of one question, says nothing.
             alone = len(self.models) == 1 and self.standard_errors[m] > 0
             shown.append(f"{interval} for {self.models[m]}{error if alone else ''}")
-        listed = ", ".join(shown) + (f" and lower for {len(order) - 3} more" if len(order) > 3 else "")
-        if len(order) > 3 and not self.higher_is_better:
-            listed = listed.replace("and lower for", "and higher for")
+        listed = ", ".join(shown)
+        if len(order) > 3:
+            third, fourth = self.scores[order[2:4]]
+            tied = bool(abs(fourth - third) <= 1e-12 * abs(third))
+            words = ("lower", "no higher") if self.higher_is_better else ("higher", "no lower")
+            listed += f" and {words[tied]} for {len(order) - 3} more"
         text = [f"{name} is {listed}, from {self._design()}."]
         if len(order) > 1:
             text.append(

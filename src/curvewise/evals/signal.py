@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtri, stdtrit
 
-from curvewise.errors import InputError, warn_all
+from curvewise.errors import InputError, brief, warn_all
 from curvewise.stats.intervals import KNOWN
 from curvewise.text import format_interval
 from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level, interval_columns
@@ -102,7 +102,7 @@ def measure_signal(
 def _checkpoint_runs(checkpoints: ArrayLike | Mapping[str, ArrayLike]) -> list[FloatArray]:
     """Return the scores of each run, which may be of unequal lengths."""
     if isinstance(checkpoints, Mapping):
-        return [as_floats(run, f"checkpoints[{name!r}]").ravel() for name, run in checkpoints.items()]
+        return [as_floats(run, f"checkpoints[{brief(name)}]").ravel() for name, run in checkpoints.items()]
     if isinstance(checkpoints, Sequence) and checkpoints and np.ndim(checkpoints[0]) == 1:
         return [as_floats(run, "checkpoints").ravel() for run in checkpoints]
     array = as_floats(checkpoints, "checkpoints")

@@ -8,15 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from curvewise.errors import MissingDependencyError
+from curvewise.errors import importing
 from curvewise.integrations.runs import check_classifier, store_classifier
 
-try:
+with importing("Runs of the Trainer need {}", "hugging-face"):
     from transformers import Trainer, TrainerCallback
-except ModuleNotFoundError as error:
-    raise MissingDependencyError(
-        f'Runs of the Trainer need {error.name}, which is not installed: pip install "curvewise[hugging-face]".'
-    ) from error
 
 
 class StoreTrainerRun(TrainerCallback):

@@ -7,17 +7,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from curvewise.errors import MissingDependencyError
+from curvewise.errors import importing
 from curvewise.integrations.runs import check_classifier, store_classifier
 from curvewise.store.write import write_run
 
-try:
+with importing("Storing runs of Lightning needs {}", "lightning"):
     import lightning as L
     import torch
-except ModuleNotFoundError as error:
-    raise MissingDependencyError(
-        f'Storing runs of Lightning needs {error.name}, which is not installed: pip install "curvewise[lightning]".'
-    ) from error
 
 
 class StoreLightningRun(L.Callback):

@@ -77,9 +77,8 @@ def load_measurements(
     >>> m.error.tolist(), m.labels["status"].tolist()
     ([0.3, 0.2, nan], ['done', 'done', 'failed'])
     """
-    if not _is_study(study):
-        table = study
-    else:
+    table = study
+    if hasattr(study, "get_trials") and hasattr(study, "directions"):
         table, goals = _trials(study)
         metric = metric or (next(iter(goals)) if len(goals) == 1 else None)
         short = {k.partition("_")[2]: k for k in goals}
@@ -147,10 +146,6 @@ def _check_goal(metric: str, maximized: bool, unit: str | None, higher_is_better
             value=higher_is_better if named else unit,
             remedy="Leave it out.",
         )
-
-
-def _is_study(source: Any) -> bool:
-    return hasattr(source, "get_trials") and hasattr(source, "directions")
 
 
 def _trials(study: Any) -> tuple[Table, dict[str, bool]]:

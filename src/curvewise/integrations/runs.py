@@ -20,6 +20,7 @@ from curvewise.reading.roles import (
     SIZE,
     UNFINISHED,
     ColumnMap,
+    column_map,
     find_roles,
     is_value,
     normal,
@@ -112,7 +113,7 @@ def measure_runs(
     order of every ``load_measurements``.
     """
     table = table if isinstance(table, Table) else read_table(table)
-    roles: dict[str, Any] = dict(columns or {})
+    roles: dict[str, Any] = dict(column_map(columns))
     for role, given in (("value", metric), ("n", size_param), ("learner", learner_param)):
         if given is not None:
             roles[role] = given
@@ -121,8 +122,9 @@ def measure_runs(
     roles = dict(translated or {})
     outcomes = [k for k in table.columns if k in metric_names(exported, tracker)]
     settings = [k for k in table.columns if k not in outcomes]
-    roles["n"] = _find_size(table, roles.get("n"), settings)
-    roles["value"] = _find_metric(table, roles.get("value"), outcomes or settings)
+    sizes, metrics = [k for k in settings if normal(k) in SIZE], outcomes or settings
+    roles["n"] = _find_column(table, "size_param", roles.get("n"), settings, sizes)
+    roles["value"] = _find_column(table, "metric", roles.get("value"), metrics, list(filter(is_value, metrics)))
     # Other metrics are no settings that tell trainings apart: a run that failed has ended at another epoch.
     requested = {k for given in roles.values() for k in ([given] if isinstance(given, str) else given or ())}
     table = select_rows(table, where)
@@ -133,34 +135,31 @@ def measure_runs(
     return measurements_of(table, roles, unit, higher_is_better, keep_failed=True, tracked=True)
 
 
-def _find_size(table: Table, given: str | None, settings: Sequence[str]) -> str:
-    there = [k for k in settings if normal(k) in SIZE]
-    if given is not None and given not in table.columns:
-        raise InputError(
-            f"{arg('size_param', given)} is no parameter of the runs in {table.source}.{suggest(given, settings)} They "
-            f"have {list_names(settings)}."
-        )
-    if given is None and len(there) != 1:
-        found = f"{list_names(there)} could all be" if there else "No parameter is called like"
-        raise InputError(
-            f"{found} the training-set size of the runs in {table.source}. Say which with "
-            f"{arg('size_param', there[0] if there else 'n_train')}; they have {list_names(settings)}."
-        )
-    return given or there[0]
+_SOUGHT = {
+    "size_param": (
+        *("is no parameter of the runs", "could all be the training-set size"),
+        *("No parameter is called like the training-set size", "Say which", "n_train"),
+    ),
+    "metric": (
+        *("was logged by no run", "are {} metrics"),
+        *("No metric is called error, accuracy, …", "Choose one", "val_acc"),
+    ),
+}
+"""Words of messages on the argument that names a column: not there, several, none, the remedy, an example."""
 
 
-def _find_metric(table: Table, given: str | None, metrics: Sequence[str]) -> str:
-    there = [k for k in metrics if is_value(k)]
+def _find_column(table: Table, argument: str, given: str | None, known: Sequence[str], there: Sequence[str]) -> str:
+    """Return the column that the user gives, else the only one ``there`` is among the ``known`` ones."""
+    unknown, several, none, choose, example = _SOUGHT[argument]
     if given is not None and given not in table.columns:
         raise InputError(
-            f"{arg('metric', given)} was logged by no run in {table.source}.{suggest(given, metrics)} They have "
-            f"{list_names(metrics)}."
+            f"{arg(argument, given)} {unknown} in {table.source}.{suggest(given, known)} They have {list_names(known)}."
         )
     if given is None and len(there) != 1:
-        found = f"{list_names(there)} are {len(there)} metrics" if there else "No metric is called error, accuracy, …"
+        found = f"{list_names(there)} {several.format(len(there))}" if there else none
+        setting = arg(argument, there[0] if there else example)
         raise InputError(
-            f"{found} of the runs in {table.source}. Choose one with {arg('metric', there[0] if there else 'val_acc')}"
-            f"; they have {list_names(metrics)}."
+            f"{found} of the runs in {table.source}. {choose} with {setting}; they have {list_names(known)}."
         )
     return given or there[0]
 

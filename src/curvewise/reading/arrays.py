@@ -239,74 +239,37 @@ VECTOR_FILES = (".npy", ".npz", ".safetensors", ".csv", ".tsv", ".tab", ".txt", 
 _FLAGS = {"true": 1, "false": 0}
 
 PREDICTION_ROLES = {
-    role.name: role
-    for role in (
-        Role(
-            "prediction",
-            (
-                synonyms("""
-                prediction predictions pred preds y_pred ypred y_preds y_hat yhat predicted predicted_label
-                predicted_labels pred_label pred_labels label_pred labels_pred labels_predicted label_predicted
-                predicted_class predicted_classes pred_class pred_classes"""),
-            ),
-        ),
-        Role("error", (synonyms("error errors err errs is_error is_wrong wrong mistake mistakes incorrect"),)),
-        Role("correct", (synonyms("correct is_correct correctness hit hits right"),)),
-        Role("loss", (synonyms("loss losses nll log_loss cross_entropy example_loss example_losses"),)),
-        Role("score", (synonyms("pass1 pass_1 pass_at_1 pass_rate"),)),
-        Role(
-            "probability",
-            (
-                synonyms("""
-                probability probabilities prob probs proba probas logit logits y_prob y_probs y_proba softmax"""),
-            ),
-        ),
-        Role(
-            "label",
-            (
-                synonyms("""
-                label labels target targets y_true ytrue true_label true_labels label_true labels_true true_class
-                true_classes truth ground_truth gold gold_label gold_labels y_test test_label test_labels"""),
-                synonyms("y"),
-            ),
-        ),
-        Role(
-            "group",
-            (
-                synonyms("""
-                group groups group_id group_ids passage passage_id passage_ids video video_id video_ids cluster
-                cluster_id cluster_ids document document_id doc_id"""),
-            ),
-        ),
-        Role(
-            "run",
-            (
-                synonyms("run runs run_id run_ids run_name run_names run_index run_number"),
-                SEED | synonyms("seeds trial trial_id replicate"),
-            ),
-        ),
-        Role(
-            "example",
-            (
-                synonyms("""
-                example example_id example_ids example_index example_idx example_name examples item item_id item_ids
-                question question_id question_ids qid instance instance_id instance_ids test_index"""),
-                synonyms("id ids index idx uid"),
-            ),
-        ),
-        Role(
-            "repeat",
-            (
-                synonyms("""
-                repeat repeat_id repetition sample sample_id sample_index sample_idx draw generation completion
-                attempt"""),
-            ),
-        ),
-        Role("learner", (LEARNER | synonyms("training training_name recipe config"),)),
-        Role("packed", (synonyms("packed packed_examples n_examples num_examples"),)),
-    )
+    name: Role(name, tuple(map(synonyms, names.split("|"))))
+    for name, names in {
+        "prediction": """
+            prediction predictions pred preds y_pred ypred y_preds y_hat yhat predicted predicted_label predicted_labels
+            pred_label pred_labels label_pred labels_pred labels_predicted label_predicted predicted_class
+            predicted_classes pred_class pred_classes""",
+        "error": "error errors err errs is_error is_wrong wrong mistake mistakes incorrect",
+        "correct": "correct is_correct correctness hit hits right",
+        "loss": "loss losses nll log_loss cross_entropy example_loss example_losses",
+        "score": "pass1 pass_1 pass_at_1 pass_rate",
+        "probability": "probability probabilities prob probs proba probas logit logits y_prob y_probs y_proba softmax",
+        "label": """
+            label labels target targets y_true ytrue true_label true_labels label_true labels_true true_class
+            true_classes truth ground_truth gold gold_label gold_labels y_test test_label test_labels | y""",
+        "group": """
+            group groups group_id group_ids passage passage_id passage_ids video video_id video_ids cluster cluster_id
+            cluster_ids document document_id doc_id""",
+        "run": f"""
+            run runs run_id run_ids run_name run_names run_index run_number |
+            {" ".join(SEED)} seeds trial trial_id replicate""",
+        "example": """
+            example example_id example_ids example_index example_idx example_name examples item item_id item_ids
+            question question_id question_ids qid instance instance_id instance_ids test_index |
+            id ids index idx uid""",
+        "repeat": """
+            repeat repeat_id repetition sample sample_id sample_index sample_idx draw generation completion attempt""",
+        "learner": f"{' '.join(LEARNER)} training training_name recipe config",
+        "packed": "packed packed_examples n_examples num_examples",
+    }.items()
 }
-"""Roles of arrays and columns that speak of single examples."""
+"""Roles of arrays and columns that speak of single examples; names behind a bar are of a second choice."""
 
 
 def role_of(name: str) -> str | None:

@@ -161,8 +161,8 @@ def find_roles(
         "column" or "array".
     """
     # The user's choice comes first, so that a column it names is not given away by its name.
-    by_name = {role.name: role for role in roles}
-    held = {name: _told(columns, source, by_name, name, given, noun) for name, given in (given_columns or {}).items()}
+    by_name, chosen = {role.name: role for role in roles}, column_map(given_columns)
+    held = {name: _told(columns, source, by_name, name, given, noun) for name, given in chosen.items()}
     count = Counter(k for given in held.values() for k in given)
     if twice := [k for k, times in count.items() if times > 1]:
         both = {role: twice[0] for role, given in held.items() if twice[0] in given}
@@ -182,6 +182,13 @@ def find_roles(
             )
     ordered = {role.name: held[role.name] for role in roles}
     return ColumnRoles(ordered, tuple(k for k in columns if k not in taken and k not in used))
+
+
+def column_map(given: Any) -> ColumnMap:
+    """Return the columns of roles that the user gives, which must be a dict."""
+    if given is not None and not isinstance(given, Mapping):
+        raise InputError(f"{arg('columns', given)} must be a dict of roles, such as {{'learner': 'model'}}.")
+    return given or {}
 
 
 def ask(role: str, column: str | Sequence[str] | None = "COLUMN") -> str:
@@ -486,7 +493,7 @@ def select_rows(table: Table, where: Mapping[str, Any] | None) -> Table:
         keep &= np.isin(words, requested)
     if not keep.any():
         raise InputError(f"{arg('where', dict(where or {}))}: no row of {table.source} has all of it.")
-    return table.keep(keep, f"{int(keep.sum())} of {len(table)} rows, where {dict(where or {})!r:.200}")
+    return table.keep(keep, f"{int(keep.sum())} of {len(table)} rows, where {brief(dict(where or {}), 200)}")
 
 
 def select_one(

@@ -26,7 +26,16 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError, MissingDependencyError, arg, brief, format_path, list_names, parse_reason
+from curvewise.errors import (
+    InputError,
+    MissingDependencyError,
+    arg,
+    brief,
+    format_path,
+    importing,
+    list_names,
+    parse_reason,
+)
 from curvewise.text import is_formula
 from curvewise.types.results import FloatArray, same_names
 
@@ -651,8 +660,9 @@ def natural(name: str) -> tuple[Any, ...]:
     >>> sorted(["run_10", "run_2", "run"], key=natural)
     ['run', 'run_2', 'run_10']
     """
-    pieces = re.split(r"([0-9]+)", name)
-    return tuple((p.lower(), 0) if i % 2 == 0 else ("", int(p)) for i, p in enumerate(pieces)), name
+    pieces = re.split(r"0*([0-9]+)", name)
+    # The longer of two numbers is the larger one: Python makes no integers of thousands of digits.
+    return tuple((p.lower(), 0) if i % 2 == 0 else (len(p), p) for i, p in enumerate(pieces)), name
 
 
 def _joined(tables: Sequence[Table], source: str) -> Table:
@@ -747,13 +757,9 @@ def _read_bytes(path: Path, packed: bool) -> bytes:
 
 def parquet_frame(data: bytes, path: Path) -> Any:
     """Read the content of a Parquet file as a table of pyarrow."""
-    try:
+    with importing(f"Reading {format_path(path)} needs pyarrow", "parquet"):
         import pyarrow
         import pyarrow.parquet
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            f'Reading {format_path(path)} needs pyarrow, which is not installed: pip install "curvewise[parquet]".'
-        ) from error
     try:
         about = pyarrow.parquet.read_metadata(io.BytesIO(data))
         check_names(about.schema.to_arrow_schema().names, format_path(path))

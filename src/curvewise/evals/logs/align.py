@@ -545,35 +545,30 @@ def _fill(
     slots = [[everything]] * len(order)
     if seeds is not None:  # a question that one training of a model lacks is missing as well
         slots = [[own == s for s in dict.fromkeys(own.tolist()) if s] or [everything] for own in seeds]
+    gaps = [(m, slot, ~present[m][:, slot].any(axis=1)) for m, own in enumerate(slots) for slot in own]
     empty = np.zeros(present.shape[:2], dtype=np.bool_)
-    for m, own in enumerate(slots):
-        for slot in own:
-            empty[m] |= ~present[m][:, slot].any(axis=1)
+    for m, _, gap in gaps:
+        empty[m] |= gap
     count = int(empty.sum())
     if not count and not lost:
         return scores, fields, ""
-    gaps = [f"{count:,} of {empty.size:,} pairs of model and question without a score"] if count else []
-    what = ", ".join([*gaps, *([f"{lost}"] if lost else [])])
-    if choice.missing == "refuse":
-        raise _refuse_missing(what, empty, order, questions, seeds is not None)
+    cells = f"{count:,} of {empty.size:,} pairs of model and question without a score" if count else ""
+    what = ", ".join(filter(None, (cells, lost)))
     if choice.missing == "wrong" and not empty.all(axis=1).any():  # a model without any score has none to correct
         value = _finite(worst)
-        for m, own in enumerate(slots):
-            for slot in own:
-                gap = ~present[m][:, slot].any(axis=1)
-                # As many samples as the model has of most questions, at least one.
-                usual = present[m][~gap][:, slot].sum(axis=0) * 2 >= max(1, int((~gap).sum()))
-                usual[0] |= not usual.any()
-                scores[m, np.flatnonzero(gap)[:, None], np.flatnonzero(slot)[usual]] = value
+        for m, slot, gap in gaps:
+            # As many samples as the model has of most questions, at least one.
+            usual = present[m][~gap][:, slot].sum(axis=0) * 2 >= max(1, int((~gap).sum()))
+            usual[0] |= not usual.any()
+            scores[m, np.flatnonzero(gap)[:, None], np.flatnonzero(slot)[usual]] = value
         return scores, fields, f"{what}: counted as {value:g}"
     kept = ~np.any(empty, axis=0)
-    if choice.missing == "wrong":
-        raise _refuse_missing(what, empty, order, questions, seeds is not None)
-    if not np.any(kept):
-        raise _refuse_missing(f"no question is left: {what}", empty, order, questions, seeds is not None)
-    fields = {name: None if values is None else values[kept] for name, values in fields.items()}
-    dropped = f", and {format_count(int((~kept).sum()), 'question')} of {len(kept):,} dropped" if count else ""
-    return scores[:, kept], fields, f"{what}: left out{dropped}"
+    if choice.missing == "drop" and np.any(kept):
+        fields = {name: None if values is None else values[kept] for name, values in fields.items()}
+        dropped = f", and {format_count(int((~kept).sum()), 'question')} of {len(kept):,} dropped" if count else ""
+        return scores[:, kept], fields, f"{what}: left out{dropped}"
+    what = f"no question is left: {what}" if choice.missing == "drop" else what
+    raise _refuse_missing(what, empty, order, questions, seeds is not None)
 
 
 def _refuse_missing(

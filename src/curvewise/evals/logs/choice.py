@@ -35,29 +35,32 @@ class EvalChoice:
     def of(cls, **given: Any) -> EvalChoice:
         """Make a choice of the arguments of ``load_evals``, refusing values that are not known."""
         names = {name: _names(given.get(name)) for name in ("metric", "filter", "task")}
-        return cls(**given | names)._checked()
-
-    def _checked(self) -> EvalChoice:
+        models = given.get("models")
+        if isinstance(models, Mapping):
+            models = {str(new): _names(old) for new, old in models.items()}
+        choice = cls(**given | names | {"models": models})
         for name, allowed in (("missing", ("refuse", "wrong", "drop")), ("repeats", (None, "samples", "seeds"))):
-            if getattr(self, name) not in allowed:
+            if getattr(choice, name) not in allowed:
                 known = ", ".join(repr(value) for value in allowed if value)
-                raise InputError(f"{arg(name, getattr(self, name))} is not known: use {known}.")
-        check_direction_flag(self.higher_is_better)
-        if self.range is None:
-            return self
+                raise InputError(f"{arg(name, getattr(choice, name))} is not known: use {known}.")
+        check_direction_flag(choice.higher_is_better)
+        if choice.range is None:
+            return choice
         try:
-            low, high = map(float, self.range)
+            low, high = map(float, choice.range)
         except (TypeError, ValueError):
             low = high = 0.0
         if not low < high:
             raise InputError(
-                f"{arg('range', self.range)} must be the lowest and the highest possible score, such as (0, 100)."
+                f"{arg('range', choice.range)} must be the lowest and the highest possible score, such as (0, 100)."
             )
-        return replace(self, range=(low, high))
+        return replace(choice, range=(low, high))
 
 
-def _names(given: str | Sequence[str] | None) -> tuple[str, ...]:
-    return () if given is None else (given,) if isinstance(given, str) else tuple(given)
+def _names(given: Any) -> tuple[str, ...]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        return () if given is None else (str(given),)
+    return tuple(map(str, given))
 
 
 # Models and tasks: which of them, and under which names.
@@ -96,10 +99,8 @@ def select_blocks(found: Collection, choice: EvalChoice) -> Selection:
         tasks = sorted({name for block in blocks for name in used(block.task)}, key=natural)
         for pattern in choice.task:
             if not any(fnmatchcase(name, pattern) for name in tasks):
-                raise InputError(
-                    f"{arg('task', pattern)} is in none of the logs.{suggest(pattern, tasks)} There are "
-                    f"{list_names(tasks)}."
-                )
+                known = f"There are {list_names(tasks)}." if any(tasks) else "They name no tasks: leave it out."
+                raise InputError(f"{arg('task', pattern)} is in none of the logs.{suggest(pattern, tasks)} {known}")
         chosen = [np.array([_matches(n, choice.task) for n in block.task.names], dtype=np.bool_) for block in blocks]
         blocks = tuple(block.keep(mask[block.task.codes]) for block, mask in zip(blocks, chosen, strict=True))
         blocks = tuple(block for block in blocks if len(block))
@@ -157,11 +158,8 @@ def _new_names(blocks: Sequence[Block], models: Any) -> list[tuple[str | None, .
     """Return the name of each model of each block, None for one that is not wanted."""
     if models is None:
         return [block.model.names for block in blocks]
-    wanted = (
-        {m: [m] for m in _names(models)}
-        if not isinstance(models, Mapping)
-        else {k: _names(v) for k, v in models.items()}
-    )
+    renamed = models if isinstance(models, Mapping) else {name: name for name in _names(models)}
+    wanted = {new: _names(old) for new, old in renamed.items()}
     missed = {pattern for patterns in wanted.values() for pattern in patterns}
     found: list[tuple[str | None, ...]] = []
     for block in blocks:

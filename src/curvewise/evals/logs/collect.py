@@ -95,10 +95,8 @@ def _as_paths(paths: Any) -> list[tuple[str, list[Path]]] | None:
         several = [value] if isinstance(value, str | PathLike) else value
         if not isinstance(several, list | tuple) or not all(isinstance(p, str | PathLike) for p in several):
             return None
-        if not several:
-            raise InputError("paths is empty: name at least one log, or a folder of logs.")
         found.append((str(name), [as_path(p) for p in several]))
-    if not found:
+    if not found or not all(files for _, files in found):
         raise InputError("paths is empty: name at least one log, or a folder of logs.")
     return found
 

@@ -120,7 +120,9 @@ def _harness_block(
         group=group if any(group.names) else None,
         filter=coders["filter"].finish(),
         hashes={key: coders[key].finish() for key in ("doc_hash", "prompt_hash")},
-        settings=_harness_settings(results, task),
+        settings=_known_settings(
+            task_version=(results.get("versions") or {}).get(task), shots=(results.get("n-shot") or {}).get(task)
+        ),
         higher={metric: value for metric, value in direction.items() if isinstance(value, bool)},
         unusable=unusable,
         warnings=_incomplete(results, task, len(coders["question"].places), path),
@@ -138,12 +140,9 @@ def _harness_model(results: Mapping[str, Any]) -> str:
     return found[1] if found else ""
 
 
-def _harness_settings(results: Mapping[str, Any], task: str) -> dict[str, str]:
-    found = {
-        "task version": (results.get("versions") or {}).get(task),
-        "shots": (results.get("n-shot") or {}).get(task),
-    }
-    return {name: str(value) for name, value in found.items() if value is not None}
+def _known_settings(**settings: Any) -> dict[str, str]:
+    """Return the settings that a log names, as texts."""
+    return {name.replace("_", " "): str(value) for name, value in settings.items() if value is not None}
 
 
 def _incomplete(results: Mapping[str, Any], task: str, questions: int, path: Path) -> tuple[str, ...]:
@@ -171,32 +170,31 @@ def is_details(columns: Sequence[str]) -> bool:
 
 def read_details(file: Any, path: Path) -> Block:
     """Read lighteval's details out of an open Parquet file."""
-    name = _DETAILS.fullmatch(path.name)
+    name, model = _DETAILS.fullmatch(path.name), _folder_model(path)
     columns = file.schema_arrow.names
     new = "doc" in columns
-    wanted = (
-        ["doc.id", "doc.query", "metric"] if new else ["metrics", "example" if "example" in columns else "full_prompt"]
-    )
+    asks = "doc" if new else "example" if "example" in columns else "full_prompt"
+    wanted = ["doc.id", "doc.query", "metric"] if new else ["metrics", asks]
     size = sum(file.metadata.row_group(i).total_byte_size for i in range(file.metadata.num_row_groups))
     check_unpacked(path, size, LARGEST_ARRAYS)
     rows = file.read(columns=wanted).to_pylist()
     marks = [_details_metrics(row["metric" if new else "metrics"], path) for row in rows]
     names = dict.fromkeys(metric for row in marks for metric in row)
     scores, unusable = scores_of({metric: [row.get(metric) for row in marks] for metric in names}, path)
-    asked = [row["doc"].get("query") if new else row[wanted[1]] for row in rows]
+    asked = [row["doc"].get("query") if new else row[asks] for row in rows]
     ids = [row["doc"].get("id") or None for row in rows] if new else [None] * len(rows)
     # Older files have no ids: a hash of the question takes their place.
     questions = asked if None in ids else ids
     return block_of_model(
         path,
         "lighteval details",
-        _folder_model(path) or path.stem,
+        model or path.stem,
         name["task"] if name else "",
         questions,
         scores,
         hashes={"question text": code_cells(hidden_cells([q] for q in asked))},
         unusable=unusable,
-        called_by=None if _folder_model(path) else path,
+        called_by=None if model else path,
         notes=("question ids are hashes of the questions",) if None in ids else (),
     )
 
@@ -288,8 +286,7 @@ _PROMPT = ("instructions", "_prefix", "_suffix")
 
 def _settings(adapter: Mapping[str, Any]) -> dict[str, str]:
     """Return what shapes the prompt: shots and method as they are, texts as a hash."""
-    plain = {"shots": adapter.get("max_train_instances"), "method": adapter.get("method")}
-    found = {name: str(value) for name, value in plain.items() if value is not None}
+    found = _known_settings(shots=adapter.get("max_train_instances"), method=adapter.get("method"))
     wording = {name: value for name, value in adapter.items() if name.endswith(_PROMPT)}
     return found | ({"prompt hash": hash_of(wording)} if wording else {})
 

@@ -79,7 +79,10 @@ def _read_members(archive: Any, path: Path) -> tuple[dict[str, Any], list[Any]]:
             data = stream.read(member.file_size + 1)
         if len(data) > member.file_size:
             raise InputError(f"{format_path(path)} is damaged: {name} is longer than it says.")
-        return _parse(data, name, path)
+        try:
+            return json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{name} in {format_path(path)} is not whole JSON: the file is damaged.") from error
 
     if "header.json" in members:
         header = read("header.json")
@@ -96,13 +99,6 @@ def _read_members(archive: Any, path: Path) -> tuple[dict[str, Any], list[Any]]:
     samples = [s for name in journal for s in _list(read(name), path) if isinstance(s, dict)]
     # Of a sample that was run again the last summary counts.
     return header, list({(str(s.get("id")), s.get("epoch", 1)): s for s in samples}.values())
-
-
-def _parse(data: bytes, name: str, path: Path) -> Any:
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{name} in {format_path(path)} is not whole JSON: the file is damaged.") from error
 
 
 def _list(value: Any, path: Path) -> list[Any]:
@@ -162,6 +158,11 @@ def _block(header: Mapping[str, Any], samples: Iterable[Any], path: Path, option
         )
     failed = sum(bool(s.get("error")) for s in kept)
     version, passed = about.get("task_version", 0), about.get("task_args_passed")
+    warnings = {
+        f": {format_count(failed, 'sample')} ended with an error": failed,
+        ": some of its samples were marked as invalid": header.get("invalidated"),
+        f" {_STATES.get(header['status'], header['status'])}": header["status"] != "success",
+    }
     marks = {v for column in cells.values() for v in column if isinstance(v, str)}
     return block_of_model(
         path,
@@ -176,15 +177,7 @@ def _block(header: Mapping[str, Any], samples: Iterable[Any], path: Path, option
         settings={"task version": str(version)} | ({} if passed is None else {"task arguments": json.dumps(passed)}),
         unusable=unusable,
         notes=("P counts as ½ and N as 0",) if marks & {"P", "N"} else (),
-        warnings=(
-            *([f"{source}: {format_count(failed, 'sample')} ended with an error."] if failed else []),
-            *([f"{source}: some of its samples were marked as invalid."] if header.get("invalidated") else []),
-            *(
-                [f"{source} {_STATES.get(header['status'], header['status'])}."]
-                if header["status"] != "success"
-                else []
-            ),
-        ),
+        warnings=tuple(f"{source}{text}." for text, holds in warnings.items() if holds),
     )
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from curvewise.errors import InputError, MissingDependencyError, arg, brief, format_path, list_names
+from curvewise.errors import InputError, arg, brief, format_path, importing, list_names
 from curvewise.evals.logs.block import (
     Block,
     Coder,
@@ -205,7 +205,7 @@ def read_table_scores(table: Table, options: LogOptions) -> list[Block]:
     # An id such as 1,5 stays as it is.
     columns = {name: (graded if name in roles.metrics else plain)[name] for name in roles.wanted}
     label = "model" if table.label == "learner" else table.label
-    return _build(_Building(table.source, label, roles, options, table.notes), [columns])
+    return _build([columns], table.source, label, roles, options, table.notes)
 
 
 def _plain_cells(cells: Column) -> Column:
@@ -253,7 +253,7 @@ def read_lines(path: Path, options: LogOptions) -> list[Block]:
                 yield {name: [row.get(name) for row in batch] for name in wanted}
 
         name = path.name.removesuffix(".gz").rpartition(".")[0]
-        blocks = _build(_Building(source, name, roles, options), pieces(roles.wanted))
+        blocks = _build(pieces(roles.wanted), source, name, roles, options)
         if not later:
             break
         # A column that only later rows have may be one of a role: then the file is read once more.
@@ -282,13 +282,9 @@ class _Coded(NamedTuple):
 def read_parquet(path: Path, options: LogOptions) -> list[Block]:
     """Read a Parquet file by batches."""
     check_file(path)
-    try:
+    with importing(f"Reading {format_path(path)} needs pyarrow", "parquet"):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            f'Reading {format_path(path)} needs pyarrow, which is not installed: pip install "curvewise[parquet]".'
-        ) from error
     try:
         with pq.ParquetFile(path, memory_map=True) as file:
             schema = file.schema_arrow
@@ -308,8 +304,8 @@ def read_parquet(path: Path, options: LogOptions) -> list[Block]:
                 {name: _arrow_cells(batch.column(name), name in roles.metrics, pa) for name in roles.wanted}
                 for batch in batches
             )
-            return _build(_Building(format_path(path), path.stem, roles, options), pieces)
-    except (InputError, MissingDependencyError):
+            return _build(pieces, format_path(path), path.stem, roles, options)
+    except InputError:
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
@@ -335,21 +331,19 @@ def _arrow_cells(column: Any, is_metric: bool, pa: Any) -> Any:
 # From pieces of columns to blocks.
 
 
-@dataclass(frozen=True)
-class _Building:
-    source: str
-    label: str
-    roles: TableRoles
-    options: LogOptions
-    notes: tuple[str, ...] = ()
-
-
 _NAMED = ("model", "question", "sample", "seed", "group", "task", "metric", "filter")
 
 
-def _build(how: _Building, pieces: Iterable[Mapping[str, Any]]) -> list[Block]:
+def _build(
+    pieces: Iterable[Mapping[str, Any]],
+    source: str,
+    label: str,
+    found: TableRoles,
+    options: LogOptions,
+    notes: Sequence[str] = (),
+) -> list[Block]:
     """Make blocks of the pieces of a table: one, or one for each metric in a column of metrics."""
-    roles, metrics = how.roles.columns, how.roles.metrics
+    roles, metrics = found
     column_of = {role: roles[role] for role in _NAMED if role in roles}
     coders = {role: Coder() for role in column_of}
     parts: dict[str, list[FloatArray]] = {metric: [] for metric in metrics}
@@ -358,7 +352,7 @@ def _build(how: _Building, pieces: Iterable[Mapping[str, Any]]) -> list[Block]:
     folded = counted = False
     for piece in pieces:
         for role, column in column_of.items():
-            _add_cells(coders[role], piece[column], f"column {brief(column)} of {how.source}")
+            _add_cells(coders[role], piece[column], f"column {brief(column)} of {source}")
         for metric in metrics:
             values = _metric_cells(piece[metric])
             lists = isinstance(values, str) and len(metrics) == 1 and values == "holds lists"
@@ -366,12 +360,12 @@ def _build(how: _Building, pieces: Iterable[Mapping[str, Any]]) -> list[Block]:
                 values = _unfolded(piece[metric], lengths)
             if isinstance(values, str):
                 if parts[metric]:
-                    raise UnreadError(f"column {brief(metric)} of {how.source} {values}: correct the cells.", "unknown")
+                    raise UnreadError(f"column {brief(metric)} of {source} {values}: correct the cells.", "unknown")
                 unusable[metric] = values
                 continue
             if not lists and "count" in roles and len(metrics) == 1:
                 counted = True
-                values = _counted(values, piece[roles["count"]], lengths, roles, how.source)
+                values = _counted(values, piece[roles["count"]], lengths, roles, source)
             elif not lists:
                 lengths.append(np.ones(len(values), dtype=np.int32))
             folded = folded or lists or counted
@@ -381,38 +375,39 @@ def _build(how: _Building, pieces: Iterable[Mapping[str, Any]]) -> list[Block]:
     if not scores:
         why = "; ".join(f"column {brief(metric)} {what}" for metric, what in unusable.items())
         kind: Literal["unknown", "log"] = "unknown" if why else "log"
-        raise UnreadError(f"{how.source} holds no score{f': {why}' if why else ', all cells are empty'}.", kind)
+        raise UnreadError(f"{source} holds no score{f': {why}' if why else ', all cells are empty'}.", kind)
     names = {role: coder.finish() for role, coder in coders.items()}
     if folded:
         count = np.concatenate(lengths)
-        if counted and how.options.columns.get("count") is None:
-            _check_counts(next(iter(scores.values())), count, roles, metrics[0], how.source)
+        if counted and options.columns.get("count") is None:
+            _check_counts(next(iter(scores.values())), count, roles, metrics[0], source)
         names = {role: n._replace(codes=np.repeat(n.codes, count)) for role, n in names.items()}
         # Samples are numbered within the row that column_of them.
         place = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
         names["sample"] = Names(place.astype(np.int32), tuple(map(str, range(int(count.max(initial=0))))))
     rows = len(names["question"].codes)
-    if "seed" in names and "sample" not in names and "seed" not in how.options.columns:
+    if "seed" in names and "sample" not in names and "seed" not in options.columns:
         model = names.get("model", one_name("", rows))
-        _check_seeds(names["seed"].codes, model.codes, column_of["seed"], how.source)
-    for role in ("model", "question"):
-        if role in names:
-            _check_named(names[role], role, column_of[role], how.source)
+        _check_seeds(names["seed"].codes, model.codes, column_of["seed"], source)
+    for role in ("model", "question", "task"):
+        # A column of tasks may be empty, though not in part.
+        if role in names and (role != "task" or len(names[role].names) > 1):
+            _check_named(names[role], role, column_of[role], source)
     shown = {
         role: n._replace(names=tuple(map(id_of, n.names))) for role, n in names.items() if role in ("question", "group")
     }
-    notes = [roles.note(left_out=False), *how.notes]
-    if "score" not in roles and not how.options.wide:
+    notes = [roles.note(left_out=False), *notes]
+    if "score" not in roles and not options.wide:
         notes.append(f"score from {list_names(metrics)}")
     if shown["question"].names != names["question"].names:
         notes.append(f"question ids are hashes of the texts in column {brief(column_of['question'])}")
-    if how.options.wide:
+    if options.wide:
         left = [name for name in roles.rest if name not in metrics]
         notes.append(f"a column for each model{f'; left out: {list_names(left)}' if left else ''}")
     block = Block(
-        how.source,
+        source,
         "table",
-        model=names.get("model", one_name(how.label, rows)),
+        model=names.get("model", one_name(label, rows)),
         task=names.get("task", one_name("", rows)),
         question=shown["question"],
         scores=scores,
@@ -421,12 +416,16 @@ def _build(how: _Building, pieces: Iterable[Mapping[str, Any]]) -> list[Block]:
         group=shown.get("group"),
         filter=names.get("filter"),
         unusable=unusable,
-        called_by=None if "model" in names else Path(how.source),
+        called_by=None if "model" in names else Path(source),
         notes=("; ".join(filter(None, notes)),),
     )
-    if how.options.wide:
+    if options.wide:
         return _by_column(block, metrics)
-    return [block] if "metric" not in names else _by_metric(block, names["metric"])
+    if "metric" not in names:
+        return [block]
+    (only,), (codes, called) = scores, names["metric"]
+    rows_of = [(name, block.keep(codes == i)) for i, name in enumerate(called)]
+    return [replace(part, scores={name: part.scores[only]}) for name, part in rows_of if len(part)]
 
 
 def _by_column(block: Block, columns: Sequence[str]) -> list[Block]:
@@ -519,12 +518,3 @@ def _check_named(names: Names, role: str, column: str, source: str) -> None:
                 f"column {brief(column)} of {source} names no {role} in row {empty[0] + 1}"
                 f"{f' and {len(empty) - 1:,} more' if len(empty) > 1 else ''}: fill the cells or remove the rows."
             )
-
-
-def _by_metric(block: Block, metric: Names) -> list[Block]:
-    (values,) = block.scores.values()
-    return [
-        Block(**{**vars(part), "scores": {name: part.scores[next(iter(block.scores))]}})
-        for code, name in enumerate(metric.names)
-        if len(part := block.keep(metric.codes == np.int32(code))) and len(values)
-    ]
