@@ -1052,8 +1052,8 @@ def _reach_warnings(curve: Curve, target: float, estimate: float, error: float) 
 
 def refit_simulated(curve: LearningCurve, refits: int, rng: int | np.random.Generator) -> PowerFits:
     """Fit ``refits`` data sets drawn from the fitted curve and variance model, in points, in one vectorised call."""
-    if refits < 1:
-        raise InputError("must be at least 1.", argument="refits", value=refits)
+    if not isinstance(refits, int | np.integer) or refits < 1:
+        raise InputError("must be a whole number, at least 1.", argument="refits", value=refits)
     data = curve._data
     spread = data.run_variance(curve.constants.sigma0_squared)
     mean, variance = simulate(np.random.default_rng(rng), curve._error_points(data.n), spread, data.runs, refits)

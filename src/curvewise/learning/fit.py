@@ -488,7 +488,9 @@ def _is_pairs(frame: Any) -> bool:
 
 
 def _names_of(frame: Any) -> list[Any]:
-    """Return the names of the columns of a data frame or a dict."""
+    """Return the names of the columns of a data frame, a table of pyarrow or a dict."""
+    if hasattr(frame, "column_names"):  # of pyarrow, whose ``columns`` are the arrays
+        return list(frame.column_names)
     return list(frame.columns if hasattr(frame, "columns") else frame if isinstance(frame, Mapping) else [])
 
 

@@ -314,6 +314,8 @@ STIFFNESS = 1e3
 """Weight of the penalty that holds a quantity at its aim, over the curvature of the profile."""
 REFITS = 200
 """Refits with random weights that show the variance of estimates of Huber's loss."""
+FAR_OUT = 10.0
+"""Multiple of the distance between the bounds of a parameter that a step of about a standard error may not ask for."""
 CLOSE = 1e-3
 """Relative distance from the threshold, on the scale of standard errors, at which a limit is found."""
 
@@ -345,8 +347,9 @@ class ProfileIntervals:
         every, fitted = np.arange(family.number), np.tile(self.theta, (family.number, 1))
         slopes = family.slope(fitted, every)
         moved = np.flatnonzero(np.einsum("qp,pr,qr->q", slopes, self.inverse, slopes) > 0)
-        if len(moved) < family.number:  # the others follow from parameters that are not fitted
+        if len(moved) < family.number:  # the others follow from parameters that are not fitted, or that no run shows
             found = np.tile(family.value(fitted, every), (2, 1))
+            found[:, (slopes * self.data.free != 0).any(axis=1)] = [[-np.inf], [np.inf]]
             if len(moved):
                 part = QuantityFamily(len(moved), lambda theta, which: family.value(theta, moved[which]))
                 found[:, moved] = self.limits(part, level)
@@ -565,6 +568,16 @@ class _Walk:
         slopes = self.family.slope(self.theta, self.which)
         path = slopes @ fit.inverse
         length = np.einsum("qp,qp->q", path, slopes)
+        # A step of about a standard error would lead parameters that the runs hardly show far beyond their bounds,
+        # where the search for the best fit gets lost: there the bounds count as what is known of them.
+        low, high = fit.data.bounds
+        room = np.where(high > low, high - low, np.inf)
+        astray = (np.abs(path) * (self.step / np.maximum(length, 1e-300))[:, None] > FAR_OUT * room).any(axis=1)
+        if astray.any():
+            held = inverse_of_squares(np.hstack([fit.jacobian, np.diag(np.sqrt(fit.noise) / room)]))
+            path[astray] = slopes[astray] @ held
+            wide, length = length, np.where(astray, np.einsum("qp,qp->q", path, slopes), length)
+            self.step = self.step * np.sqrt(length / np.maximum(wide, 1e-300))
         self.path = path / np.maximum(length, 1e-300)[:, None]
         # To first order the objective rises by (distance)² · curvature / 2.
         self.stiff = STIFFNESS * fit.steepness / np.maximum(length, 1e-300)

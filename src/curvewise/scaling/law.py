@@ -315,8 +315,9 @@ class ScalingLaw(Refittable):
         found = {}
         for name, low, high in zip(names, *limits, strict=True):
             quantity, in_logs, floor, top = there[name]
+            value = getattr(self, name) if hasattr(self, name) else self.further[name]
             if low == high:  # a parameter that was given
-                found[name] = Interval(getattr(self, name), getattr(self, name), getattr(self, name), level)
+                found[name] = Interval(value, value, value, level)
                 continue
             if name in ("alpha", "beta", *self.further):
                 # Where the solver stopped at its own bound, the data set no limit.
@@ -327,7 +328,6 @@ class ScalingLaw(Refittable):
                 ends = [float(np.exp(v)) if in_logs else float(v) for v in (low, high)]
             # Limits that the data do not set are those that are possible at all.
             ends = [floor if e == -np.inf else top if e == np.inf else e for e in ends]
-            value = getattr(self, name) if hasattr(self, name) else self.further[name]
             found[name] = Interval(value, ends[0], ends[1], level)
         return found
 
@@ -368,9 +368,11 @@ class ScalingLaw(Refittable):
         rng : int or Generator
             Seed.
         """
+        if not isinstance(resamples, int | np.integer) or resamples < 2:
+            raise InputError("must be a whole number from 2.", argument="resamples", value=resamples)
         if self.runs.checkpoints == "unclear":
             return dict.fromkeys(self._quantities(), float("nan"))
-        drawn = resample_runs(self.runs.groups, int(resamples), np.random.default_rng(rng))
+        drawn = resample_runs(self.runs.groups, resamples, np.random.default_rng(rng))
         lead = self._forecast.leading
         theta = refit(lead.data, lead.theta, drawn)
         values = dict(lead.data.form.public(theta))
@@ -524,10 +526,9 @@ class ScalingLaw(Refittable):
             leading = self._forecast.leading.design[0]
             share = sum(m.weight for m in self._forecast.members if m.design[0] == leading)
             lines.append(f"The {leading} form has {share:.0%} of the weight; its parameters follow.")
+        grows, alpha, beta, irreducible = map(write_fitted, found.values())
         lines.append(
-            f"α = {format_interval(found['alpha'])}, β = {format_interval(found['beta'])}, "
-            f"E = {format_interval(found['E'])}: "
-            f"the compute-optimal number of parameters grows as C^{format_interval(found['exponent'])}."
+            f"α = {alpha}, β = {beta}, E = {irreducible}: the compute-optimal number of parameters grows as C^{grows}."
         )
         largest = float(self.runs.compute.max())
         best = find_optimum(self._forecast, self._uncertainty, largest, level, None)
@@ -536,6 +537,15 @@ class ScalingLaw(Refittable):
             "parameter are optimal."
         )
         return " ".join(lines)
+
+
+def write_fitted(value: Interval) -> str:
+    """Write a parameter with its interval, or that it is fixed by the form or by what was given.
+
+    >>> write_fitted(Interval(0.5, 0.5, 0.5)), write_fitted(Interval(0.5, 0.4, 0.6))
+    ('0.5 (fixed)', '0.50 [0.40, 0.60]')
+    """
+    return format_interval(value) if value.width != 0 else f"{format_number(value.estimate, 3)} (fixed)"
 
 
 NEAREST = 1e-6

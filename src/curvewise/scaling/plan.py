@@ -101,8 +101,8 @@ def plan_scaling_runs(
     if not 0 < factor < 1:
         raise InputError(f"{arg('factor', factor)} must lie between 0 and 1, such as 0.5 for half the width.")
     log_budget = float(np.log(positive(budget, "budget")))
-    if most < 1:
-        raise InputError(f"{arg('most', most)} must be at least 1.")
+    if not isinstance(most, int | np.integer) or most < 1:
+        raise InputError(f"{arg('most', most)} must be a whole number, at least 1.")
     planner = _Planner(law, quantity, log_budget, level)
     limit = float(planner.runs.compute.max()) if largest is None else positive(largest, "largest")
     now = planner.interval(planner.runs)
@@ -270,6 +270,9 @@ class _Planner:
         profile = ProfileIntervals(data, self.theta, float(data.value(self.theta[None])[0]), self.runs.groups)
         self.inverse = profile.inverse
         self.slope = QuantityFamily.of([self._value]).slope(self.theta[None], np.zeros(1, dtype=np.intp))[0]
+        if not self.slope.any():
+            problem = f"{arg('quantity', quantity)} is fixed by the {name} form: there is no interval to narrow."
+            raise InputError(problem)
         self.degrees = max(len(self.runs) - self.form.size, 1)
         # Errors of runs that are left out; residuals of few runs are too small, and with Huber's loss many are zero.
         self.errors = profile.errors - profile.errors.mean()

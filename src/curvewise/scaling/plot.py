@@ -23,7 +23,7 @@ from curvewise.errors import InputError, arg, quietly
 from curvewise.scaling.compare import ScalingComparison
 from curvewise.scaling.downstream import DownstreamPrediction
 from curvewise.scaling.isoflops import IsoflopFit, budget_groups
-from curvewise.scaling.law import Backtest, ScalingLaw
+from curvewise.scaling.law import Backtest, ScalingLaw, write_fitted
 from curvewise.scaling.optimum import ComputeOptimal, Sensitivity, short
 from curvewise.scaling.plan import ScalingPlan
 from curvewise.scaling.tuned import ExpectedBest, TunedComparison, expected_best
@@ -120,9 +120,8 @@ def plot_scaling_law(
         key += [_mark_budget(ax, law, float(b), level) for b in budgets]
         key.append((Line2D([], [], color=_grey(0.45), lw=1.0), "equal loss"))
         ax.set(xlabel="compute (FLOP)", ylabel="parameters")
-        exponent = law.interval("exponent", level=level)
         said = (
-            f"N* ∝ C^{format_interval(exponent)}; the loss along the path falls from {best['loss'][0]:.2f} to "
+            f"N* ∝ C^{write_fitted(law.interval('exponent', level=level))}; the loss along the path falls from {best['loss'][0]:.2f} to "
             f"{best['loss'][-1]:.2f}. Dotted: the largest run; right of it the law extrapolates."
         )
         finish(ax, own, key, [said, *warned(law)], legend=legend, caption=caption, columns=3 if own else 1)

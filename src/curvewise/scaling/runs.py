@@ -97,7 +97,7 @@ class ScalingRuns(RowTable):
             raise InputError(f"has shape {params.shape}: give one number for each run.", argument="params")
         object.__setattr__(self, "params", params)
         for name in ("tokens", "flops", "loss", "unique_tokens", "step"):
-            if getattr(self, name) is not None:
+            if name == "loss" or getattr(self, name) is not None:
                 column = as_column(as_floats(getattr(self, name), name), name, len(params), "runs")
                 object.__setattr__(self, name, column)
         for name in ("run", "source"):
