@@ -363,7 +363,7 @@ def test_numbers_of_runs_and_refits_are_whole():
     curve = cw.fit_learning_curve([100, 100, 200, 200, 400, 400], [0.3, 0.31, 0.2, 0.21, 0.15, 0.16])
     with pytest.raises(InputError, match="max_runs=nan"):
         cw.learning.plan_sizes(curve, max_runs=float("nan"))
-    with pytest.raises(InputError, match="refits=2.5"):
+    with pytest.raises(InputError, match="refits="):
         curve.bootstrap(2.5)
 
 

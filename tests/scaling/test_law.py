@@ -444,7 +444,8 @@ def test_a_decay_that_the_runs_do_not_show_leaves_the_other_intervals_as_wide(ma
     for name in ("E", "alpha", "beta"):
         assert law.interval(name).width > 0.5 * plain.interval(name).width, name
     decay = law.interval("R_D")
-    assert decay.low == pytest.approx(0, abs=2) and decay.high == np.inf
+    assert decay.low == pytest.approx(0, abs=2)
+    assert decay.high == np.inf
     assert list(law.frame()["quantity"])[-2:] == ["R_D", "R_N"]
 
 

@@ -122,6 +122,11 @@ class Form(ABC):
         named = dict(zip(self.names, theta.T, strict=True))
         return named["alpha"], named.get("beta", named["alpha"])
 
+    def exponent(self, theta: FloatArray) -> FloatArray:
+        """Return a of N* ∝ C^a, shape (K,)."""
+        alpha, beta = self.exponents(theta)
+        return beta / (alpha + beta)
+
     def public(self, theta: FloatArray) -> dict[str, FloatArray]:
         """Return the parameters as papers write them: E, A, B, alpha, beta, and the others of the form."""
         named = dict(zip(self.names, theta.T, strict=True))

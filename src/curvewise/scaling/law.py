@@ -168,18 +168,13 @@ def _make_law(
     notes = [*runs.warnings, *input_warnings(runs), *_fit_warnings(runs, forecast, form, repeats)]
     for text in notes:
         warnings.warn(text, CurvewiseWarning, stacklevel=4)
-    alpha, beta = public["alpha"], public["beta"]
     return ScalingLaw(
         name=runs.name,
         form=form,
         loss=loss,
-        E=public["E"],
-        A=public["A"],
-        B=public["B"],
-        alpha=alpha,
-        beta=beta,
-        exponent=beta / (alpha + beta),
-        further={k: v for k, v in public.items() if k not in ("E", "A", "B", "alpha", "beta")},
+        **{name: public.pop(name) for name in BASE},
+        exponent=float(lead.data.form.exponent(lead.theta[None])[0]),
+        further=public,
         objective=lead.value,
         weights=weights,
         count=runs.count,
@@ -341,17 +336,13 @@ class ScalingLaw(Refittable):
         def log_of(name: str) -> Quantity:
             return lambda theta: np.log(form.public(theta)[name])
 
-        def ratio(theta: FloatArray) -> FloatArray:
-            alpha, beta = form.exponents(theta)
-            return beta / (alpha + beta)
-
-        least = float(self.runs.loss.min())
-        table: dict[str, tuple[Quantity, bool, float, float]] = {"E": (of("E"), False, 0.0, least)}
-        table |= {name: (log_of(name), True, 0.0, np.inf) for name in ("A", "B")}
-        table |= {name: (of(name), False, 0.0, np.inf) for name in ("alpha", "beta")}
-        table["exponent"] = (ratio, False, 0.0, 1.0)
-        table |= {name: (log_of(name), True, 0.0, np.inf) for name in self.further}
-        return table
+        return {
+            "E": (of("E"), False, 0.0, float(self.runs.loss.min())),
+            **{name: (log_of(name), True, 0.0, np.inf) for name in ("A", "B")},
+            **{name: (of(name), False, 0.0, np.inf) for name in ("alpha", "beta")},
+            "exponent": (form.exponent, False, 0.0, 1.0),
+            **{name: (log_of(name), True, 0.0, np.inf) for name in self.further},
+        }
 
     @cached_property
     def _uncertainty(self) -> Uncertainty:
@@ -375,8 +366,7 @@ class ScalingLaw(Refittable):
         drawn = resample_runs(self.runs.groups, resamples, np.random.default_rng(rng))
         lead = self._forecast.leading
         theta = refit(lead.data, lead.theta, drawn)
-        values = dict(lead.data.form.public(theta))
-        values["exponent"] = values["beta"] / (values["alpha"] + values["beta"])
+        values = {**lead.data.form.public(theta), "exponent": lead.data.form.exponent(theta)}
         return {name: float(np.std(values[name])) for name in self._quantities()}
 
     def loss_at(self, params: ArrayLike, tokens: ArrayLike, unique_tokens: ArrayLike | None = None) -> FloatArray:
@@ -494,8 +484,8 @@ class ScalingLaw(Refittable):
             forecast = fit_forecast(part, self._designs, self.loss, self._forecast.base)
             silent = Uncertainty(forecast, part.groups, known=False)
             best = find_optimum(forecast, silent, at, level, None)
-            alpha, beta = (float(v[0]) for v in forecast.leading.data.form.exponents(forecast.leading.theta[None]))
-            return float(np.log(best.params.estimate)), beta / (alpha + beta), best.loss.estimate
+            exponent = float(forecast.leading.data.form.exponent(forecast.leading.theta[None])[0])
+            return float(np.log(best.params.estimate)), exponent, best.loss.estimate
 
         return measure_sensitivity(self.runs, answer, at, optimum.tokens_per_param, drop)
 
