@@ -459,6 +459,17 @@ def test_a_law_of_repeated_data_fits_no_worse_than_the_additive_one_in_it(made, 
 
 
 @quiet
+@pytest.mark.parametrize(("name", "noise", "seed", "high"), [("beta", 0.02, 2, 0.363), ("alpha", 0.03, 5, 0.447)])
+def test_intervals_of_exponents_where_the_irreducible_loss_is_at_its_bound(name, noise, seed, high):
+    n, d = (v.ravel() for v in np.meshgrid(np.geomspace(5e7, 1e9, 4), np.geomspace(2e9, 5e10, 4)))
+    loss = (1.8 + 480 / n**0.35 + 2000 / d**0.37) * np.exp(noise * np.random.default_rng(seed).standard_normal(16))
+    law = fit_scaling_law({"params": n, "tokens": d, "loss": loss}, loss="squares")
+    assert law.E == 0
+    # By bisection along the exponent, with the best of 30 fits of the other parameters at each value.
+    assert law.interval(name).high == pytest.approx(high, rel=0.02)
+
+
+@quiet
 def test_a_parameter_that_the_form_fixes_has_no_interval_in_words(made):
     law = fit_scaling_law(made(noise=0.003), form="tied")
     assert "grows as C^0.5 (fixed)" in law.summary()

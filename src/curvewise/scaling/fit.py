@@ -314,8 +314,6 @@ STIFFNESS = 1e3
 """Weight of the penalty that holds a quantity at its aim, over the curvature of the profile."""
 REFITS = 200
 """Refits with random weights that show the variance of estimates of Huber's loss."""
-FAR_OUT = 10.0
-"""Multiple of the distance between the bounds of a parameter that a step of about a standard error may not ask for."""
 CLOSE = 1e-3
 """Relative distance from the threshold, on the scale of standard errors, at which a limit is found."""
 
@@ -568,11 +566,11 @@ class _Walk:
         slopes = self.family.slope(self.theta, self.which)
         path = slopes @ fit.inverse
         length = np.einsum("qp,qp->q", path, slopes)
-        # A step of about a standard error would lead parameters that the runs hardly show far beyond their bounds,
+        # A step of about a standard error would lead parameters that the runs hardly show beyond both their bounds,
         # where the search for the best fit gets lost: there the bounds count as what is known of them.
         low, high = fit.data.bounds
         room = np.where(high > low, high - low, np.inf)
-        astray = (np.abs(path) * (self.step / np.maximum(length, 1e-300))[:, None] > FAR_OUT * room).any(axis=1)
+        self.astray = astray = (np.abs(path) * (self.step / np.maximum(length, 1e-300))[:, None] > room).any(axis=1)
         if astray.any():
             held = inverse_of_squares(np.hstack([fit.jacobian, np.diag(np.sqrt(fit.noise) / room)]))
             path[astray] = slopes[astray] @ held
@@ -602,7 +600,13 @@ class _Walk:
 
         guess = self.theta[active] + self.path[active] * (aim - self.value[active])[:, None]
         guess = np.where(np.isfinite(guess), guess, self.theta[active])
-        theta, _ = minimise(spring, guess, data.form, data.bounds, steps=40, tol=1e-7)
+        theta, reached = minimise(spring, guess, data.form, data.bounds, steps=40, tol=1e-7)
+        if (again := np.flatnonzero(self.astray[active])).size:
+            # A straight line is a poor guess where bounds are near: begin from the last fit, too.
+            start, other = self.theta[active[again]], lambda theta, k: spring(theta, again[k])
+            second, lowest = minimise(other, start, data.form, data.bounds, steps=100, tol=1e-7)
+            better = lowest < reached[again]
+            theta[again[better]] = second[better]
         return theta, self.family.value(theta, which)
 
 
