@@ -580,6 +580,7 @@ class _Walk:
         # To first order the objective rises by (distance)² · curvature / 2.
         self.stiff = STIFFNESS * fit.steepness / np.maximum(length, 1e-300)
 
+    @np.errstate(divide="ignore", invalid="ignore")  # a trial step without a quantity is not taken
     def fit_at(self, active: NDArray[np.intp], aim: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Fit the active problems with their quantities held near ``aim``; return parameters and quantities.
 
@@ -605,7 +606,7 @@ class _Walk:
             # A straight line is a poor guess where bounds are near: begin from the last fit, too.
             start, other = self.theta[active[again]], lambda theta, k: spring(theta, again[k])
             second, lowest = minimise(other, start, data.form, data.bounds, steps=100, tol=1e-7)
-            better = lowest < reached[again]
+            better = ~(lowest >= reached[again])
             theta[again[better]] = second[better]
         return theta, self.family.value(theta, which)
 
