@@ -351,3 +351,27 @@ def test_a_missing_learner_of_pandas_is_refused():
     frame = pd.DataFrame({"learner": names, "n": [25, 50, 100] * 2, "error": [0.3, 0.2, 0.1] * 2})
     with pytest.raises(InputError, match="name every learner"):
         cw.fit_learning_curves(frame)
+
+
+def test_runs_without_a_learner_are_not_pooled_when_a_size_is_left_out():
+    n, error = [100, 200, 400] * 2, [0.3, 0.2, 0.15, 0.4, 0.3, 0.25]
+    with pytest.raises(InputError, match="name every learner"):
+        cw.leave_one_size_out(n, error, learner=["a"] * 3 + [None] * 3)
+
+
+def test_numbers_of_runs_and_refits_are_whole():
+    curve = cw.fit_learning_curve([100, 100, 200, 200, 400, 400], [0.3, 0.31, 0.2, 0.21, 0.15, 0.16])
+    with pytest.raises(InputError, match="max_runs=nan"):
+        cw.learning.plan_sizes(curve, max_runs=float("nan"))
+    with pytest.raises(InputError, match="refits="):
+        curve.bootstrap(2.5)
+
+
+@pytest.mark.parametrize("names", [("learner", "n", "error"), ("model", "size", "accuracy")])
+def test_tables_of_pyarrow_are_fitted(names):
+    pa = pytest.importorskip("pyarrow")
+    error = np.array([0.3, 0.31, 0.2, 0.21, 0.15, 0.16])
+    columns = ["a"] * 6, [100, 100, 200, 200, 400, 400], error if "error" in names else 1 - error
+    table = dict(zip(names, columns, strict=True))
+    found = cw.fit_learning_curves(pa.table(table))["a"]
+    assert found.error_at(400) == cw.fit_learning_curves(table)["a"].error_at(400)

@@ -434,6 +434,50 @@ def test_a_base_is_kept_and_leaves_only_the_decay_uncertain():
 
 
 @quiet
+@pytest.mark.parametrize("loss", ["huber", "squares"])
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_decay_that_the_runs_do_not_show_leaves_the_other_intervals_as_wide(made, times, loss):
+    # All runs read their data equally often: how the worth of repeated tokens decays cannot be told from B.
+    runs = made(noise=0.003)
+    plain = fit_scaling_law(runs, loss=loss)
+    law = fit_scaling_law(runs | {"unique_tokens": runs["tokens"] / times}, form="repeated", loss=loss)
+    for name in ("E", "alpha", "beta"):
+        assert law.interval(name).width > 0.5 * plain.interval(name).width, name
+    decay = law.interval("R_D")
+    assert decay.low == pytest.approx(0, abs=2)
+    assert decay.high == np.inf
+    assert list(law.frame()["quantity"])[-2:] == ["R_D", "R_N"]
+
+
+@quiet
+@pytest.mark.parametrize("seed", [4, 7, 11])
+def test_a_law_of_repeated_data_fits_no_worse_than_the_additive_one_in_it(made, seed):
+    runs = made(noise=0.003, seed=seed, sizes=5)
+    law = fit_scaling_law(runs | {"unique_tokens": runs["tokens"] / 5}, form="repeated")
+    # Without decay it is the additive law, but for the bounds of the decay constants.
+    assert law.objective < 1.05 * fit_scaling_law(runs).objective
+
+
+@quiet
+@pytest.mark.parametrize(("name", "noise", "seed", "high"), [("beta", 0.02, 2, 0.363), ("alpha", 0.03, 5, 0.447)])
+def test_intervals_of_exponents_where_the_irreducible_loss_is_at_its_bound(name, noise, seed, high):
+    n, d = (v.ravel() for v in np.meshgrid(np.geomspace(5e7, 1e9, 4), np.geomspace(2e9, 5e10, 4)))
+    loss = (1.8 + 480 / n**0.35 + 2000 / d**0.37) * np.exp(noise * np.random.default_rng(seed).standard_normal(16))
+    law = fit_scaling_law({"params": n, "tokens": d, "loss": loss}, loss="squares")
+    assert law.E == 0
+    # By bisection along the exponent, with the best of 30 fits of the other parameters at each value.
+    assert law.interval(name).high == pytest.approx(high, rel=0.02)
+
+
+@quiet
+def test_a_parameter_that_the_form_fixes_has_no_interval_in_words(made):
+    law = fit_scaling_law(made(noise=0.003), form="tied")
+    assert "grows as C^0.5 (fixed)" in law.summary()
+    with pytest.raises(InputError, match="fixed by the tied form"):
+        cw.plan_scaling_runs(law, 1e23, quantity="exponent")
+
+
+@quiet
 def test_numbers_that_make_no_sense_are_refused_by_name(made):
     law = fit_scaling_law(made(noise=0.003))
     repeats = made(noise=0.003)
@@ -447,6 +491,9 @@ def test_numbers_that_make_no_sense_are_refused_by_name(made):
         (lambda: law.sensitivity([1e22, 1e23]), "budget"),
         (lambda: law.sensitivity(level=95), "level"),
         (lambda: law.sensitivity(drop=2.5), "drop"),
+        (lambda: law.sensitivity(drop=[np.nan]), "drop"),
+        (lambda: law.standard_errors(resamples=1), "resamples"),
+        (lambda: ScalingRuns(repeats["params"], repeats["tokens"], None), "loss"),
         (lambda: law.predict([], []), "params"),
     ):
         with pytest.raises(InputError, match=name):

@@ -112,6 +112,7 @@ def test_only_the_last_checkpoints_count():
         ({"quantity": "tokens"}, "params"),
         ({"factor": 1.5}, "between 0 and 1"),
         ({"most": 0}, "at least 1"),
+        ({"most": float("nan")}, "whole number"),
         ({"largest": -1.0}, "above 0"),
         ({"largest": 1e10}, "less than any run"),
         ({"budget": 0.0}, "above 0"),

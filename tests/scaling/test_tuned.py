@@ -132,6 +132,7 @@ def test_failed_trials_are_left_out_and_said():
         (SCORES, {"budget": [1.5]}, "whole number of trials"),
         (SCORES, {"level": 1.0}, "between 0 and 1"),
         (SCORES, {"best_possible": "high"}, "best_possible must hold numbers"),
+        (SCORES, {"best_possible": float("nan")}, "must be a number"),
         (SCORES, {"metric": "f1"}, "is for tables"),
         ({"value": SCORES}, {}, "does not say whether higher is better"),
         ({"loss": SCORES, "accuracy": SCORES}, {}, "could all be"),

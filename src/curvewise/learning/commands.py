@@ -187,7 +187,7 @@ class Fitting:
 
 
 @options(SHOWING)
-class CurveDrawing(Drawing):
+class LearningDrawing(Drawing):
     """Options for drawing curves.
 
     Parameters
@@ -219,7 +219,7 @@ def fit(
     learner: Texts = [],
     reading: ReadingOptions = ReadingOptions(),
     fitting: Fitting = Fitting(),
-    drawing: CurveDrawing = CurveDrawing(),
+    drawing: LearningDrawing = LearningDrawing(),
 ) -> int:
     """Fit a learning curve to each learner.
 
@@ -283,7 +283,7 @@ def compare(
     fail_if: Annotated[list[Gate], Parameter(negative="", show_default=False)] = [],
     reading: ReadingOptions = ReadingOptions(),
     fitting: Fitting = Fitting(),
-    drawing: CurveDrawing = CurveDrawing(),
+    drawing: LearningDrawing = LearningDrawing(),
 ) -> int:
     """Test which learner is better, and how much data that is worth.
 
@@ -347,7 +347,7 @@ def _only(measurements: Measurements, learners: Sequence[str]) -> Measurements:
 
 
 def _compare_all(
-    page: Page, curves: LearningCurves, a: str | None, fitting: Fitting, gates: Sequence[Gate], drawing: CurveDrawing
+    page: Page, curves: LearningCurves, a: str | None, fitting: Fitting, gates: Sequence[Gate], drawing: LearningDrawing
 ) -> int:
     """Compare all pairs of learners, or one with each of the others."""
     from curvewise.learning.comparison import compare_learners
@@ -486,7 +486,7 @@ def validate(
 
 
 @options(SHOWING)
-class StabilityDrawing(CurveDrawing):
+class StabilityDrawing(LearningDrawing):
     """Options for drawing what moves.
 
     Parameters
@@ -661,26 +661,23 @@ def _show_predictions(
 
     first = next(iter(curves))
     word, kind = _word(first), interval or first.default_interval
-    bands = [c.band(sizes, interval, level=level) for c in curves]
-    ends = ("low", "high")
-    records = [
-        {"learner": c.learner, "n": as_count(size), word: band["error"][i], **{k: band[k][i] for k in ends}}
-        for c, band in zip(curves, bands, strict=True)
-        for i, size in enumerate(sizes)
-    ]
-    columns: dict[str, list[Any]] = {key: [r[key] for r in records] for key in ("learner", "n")}
-    unit = first.unit.name
+    shown = {word: [c.band(sizes, interval, level=level) for c in curves]}
     if kind == "prediction":
         # The mean of many runs, as in the table of e_N and in pictures, and a single run, which varies more.
         means = [c.band(sizes, interval, level=level, runs=math.inf) for c in curves]
-        for record, low, high in zip(records, *([v for m in means for v in m[k]] for k in ends), strict=True):
-            record |= {"mean_low": low, "mean_high": high}
-        columns[f"{word} (mean of runs)"] = [
-            interval_cell((r[word], r["mean_low"], r["mean_high"]), unit) for r in records
-        ]
-        columns[f"{word} (one new run)"] = [interval_cell((r[word], r["low"], r["high"]), unit) for r in records]
-    else:
-        columns[word] = [interval_cell((r[word], r["low"], r["high"]), unit) for r in records]
+        shown = {f"{word} (mean of runs)": means, f"{word} (one new run)": shown[word]}
+    names, n = [c.learner for c in curves for _ in sizes], [as_count(size) for size in sizes] * len(curves)
+    rows = {name: [row for band in bands for row in zip(*band.values(), strict=True)] for name, bands in shown.items()}
+    *of_means, of_runs = rows.values()
+    records = [
+        {"learner": name, "n": size, word: error, "low": low, "high": high}
+        for name, size, (error, low, high) in zip(names, n, of_runs, strict=True)
+    ]
+    for record, (_, low, high) in zip(records, *of_means, strict=True) if of_means else ():
+        record |= {"mean_low": low, "mean_high": high}
+    unit = first.unit.name
+    columns: dict[str, list[Any]] = {"learner": names, "n": n}
+    columns |= {name: [interval_cell(row, unit) for row in found] for name, found in rows.items()}
     page.document["predictions"] = records
     page.table(f"Predicted {word} ({level:.0%} {kind} intervals)", columns)
     limit = min(EXTRAPOLATION_LIMIT * c.largest_n for c in curves)

@@ -396,16 +396,12 @@ def compare_learners(
     >>> compare_learners(curves, at=100).verdicts
     ('b better',)
     """
-    check_level(level)
-    fitted = fitted_curves(curves, **fitting)
-    failures: Mapping[str, str] = getattr(fitted, "failures", {})
-    chosen = check_curves(fitted)
+    chosen, size, warnings = _judged(curves, at, level, "comparison", "compared", fitting)
     names = [c.learner for c in chosen]
     if len(chosen) < 2 or len(set(names)) < len(names):
         raise InputError("holds fewer than two learners of different names.", argument="curves")
     if baseline is not None and baseline not in names:
         raise InputError(f"is not among {', '.join(map(repr, names))}.", argument="baseline", value=baseline)
-    size = min(c.largest_n for c in chosen) if at is None else check_size(at, "at")
     point = np.array([size])
     ranked = sorted(chosen, key=lambda c: float(cost(c, point)[0]))
     by_name = {c.learner: c for c in chosen}
@@ -427,11 +423,7 @@ def compare_learners(
         baseline=baseline,
         level=level,
         unit=chosen[0].unit,
-        warnings=(
-            *getattr(fitted, "general_warnings", ()),
-            *(prefix(f"{name} could not be fitted and is not compared: ", why) for name, why in failures.items()),
-            *_warnings_at(chosen, size, "comparison"),
-        ),
+        warnings=warnings,
         _curves=tuple(ranked),
     )
 
@@ -597,11 +589,7 @@ def rank_learners(curves: Any, at: float | None = None, *, level: float = 0.95, 
     >>> rank_learners({name: (n, e) for name, e in errors.items()}, 100).learners
     ('new', 'plain')
     """
-    check_level(level)
-    fitted = fitted_curves(curves, **fitting)
-    failures: Mapping[str, str] = getattr(fitted, "failures", {})
-    all_curves = check_curves(fitted)
-    size = min(c.largest_n for c in all_curves) if at is None else check_size(at, "at")
+    all_curves, size, warnings = _judged(curves, at, level, "ranking", "ranked", fitting)
     point = np.array([size])
     # Chances come from the quantiles of each curve, which need not be normal or symmetric.
     probabilities, quantiles = _quantiles(all_curves, point)
@@ -617,13 +605,22 @@ def rank_learners(curves: Any, at: float | None = None, *, level: float = 0.95, 
         level=level,
         kind=" and ".join(dict.fromkeys(c.default_interval for c in all_curves)),
         unit=all_curves[0].unit,
-        warnings=(
-            *getattr(fitted, "general_warnings", ()),
-            *(prefix(f"{name} could not be fitted and is not ranked: ", f) for name, f in failures.items()),
-            *_warnings_at(all_curves, size, "ranking"),
-        ),
+        warnings=warnings,
         _places=tuple(all_curves[i]._place for i in order),
     )
+
+
+def _judged(
+    curves: Any, at: float | None, level: float, what: str, judged: str, fitting: Mapping[str, Any]
+) -> tuple[list[Curve], float, tuple[str, ...]]:
+    """Return the fitted curves, the size to judge them at, and what to beware of."""
+    check_level(level)
+    fitted = fitted_curves(curves, **fitting)
+    chosen = check_curves(fitted)
+    size = min(c.largest_n for c in chosen) if at is None else check_size(at, "at")
+    failures: Mapping[str, str] = getattr(fitted, "failures", {})
+    lost = [prefix(f"{name} could not be fitted and is not {judged}: ", why) for name, why in failures.items()]
+    return chosen, size, (*getattr(fitted, "general_warnings", ()), *lost, *_warnings_at(chosen, size, what))
 
 
 def _warnings_at(curves: Sequence[Curve], at: float, what: str, sizes_used: Sequence[float] = ()) -> tuple[str, ...]:

@@ -50,7 +50,7 @@ from curvewise.text import (
     format_target,
     interval_cell,
 )
-from curvewise.types.results import FloatArray, Interval, Result, Unit, as_floats, check_level, data_frame
+from curvewise.types.results import FloatArray, Interval, Result, Unit, as_floats, check_level, data_frame, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -383,8 +383,6 @@ class Curve(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """All of the result as plain Python values, intervals at the largest size included."""
-        from curvewise.types.results import plain
-
         return {**super().to_dict(), "at_largest_n": plain(self.interval_at())}
 
     @cached_property
@@ -571,8 +569,7 @@ def readable_estimates(
 def note_on_estimates(curves: Sequence[Curve], level: float = 0.95, interval: str | None = None) -> str:
     """Name the quantities of :func:`readable_estimates` and the kind and level of their intervals."""
     kinds = list(dict.fromkeys(interval or c.default_interval for c in curves))
-    unit = curves[0].unit.name if curves else ""
-    word = unit if unit in ("loss", "score") else "error"
+    word = quantity(curves[0].unit) if curves else "error"
     # The interval of β_N is by the power law, whatever the form; see interval_at.
     apart = "; β_N: confidence, of form power" if kinds == ["prediction"] else ""
     return f"{word.capitalize()} e_N and data-reliance β_N ({level:.0%} {' and '.join(kinds)} intervals{apart})"
@@ -1052,8 +1049,8 @@ def _reach_warnings(curve: Curve, target: float, estimate: float, error: float) 
 
 def refit_simulated(curve: LearningCurve, refits: int, rng: int | np.random.Generator) -> PowerFits:
     """Fit ``refits`` data sets drawn from the fitted curve and variance model, in points, in one vectorised call."""
-    if refits < 1:
-        raise InputError("must be at least 1.", argument="refits", value=refits)
+    if not isinstance(refits, int | np.integer) or refits < 1:
+        raise InputError("must be a whole number, at least 1.", argument="refits", value=refits)
     data = curve._data
     spread = data.run_variance(curve.constants.sigma0_squared)
     mean, variance = simulate(np.random.default_rng(rng), curve._error_points(data.n), spread, data.runs, refits)

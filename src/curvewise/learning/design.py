@@ -110,8 +110,8 @@ def plan_sizes(
         raise InputError(f"Runs can be planned for a power law only: fit with {arg('form', 'power')}.")
     if not 0 < factor < 1:
         raise InputError("must lie between 0 and 1; 0.5 halves the width.", argument="factor", value=factor)
-    if max_runs < 1:
-        raise InputError("must be at least 1.", argument="max_runs", value=max_runs)
+    if not isinstance(max_runs, int | np.integer) or max_runs < 1:
+        raise InputError("must be a whole number, at least 1.", argument="max_runs", value=max_runs)
     target = curve.largest_n if at is None else check_size(at, "at")
     candidates = curve.n if sizes is None else np.unique(check_sizes_to_predict(sizes))
     if len(candidates) == 0 or not np.isfinite(candidates).all():

@@ -267,9 +267,8 @@ def fitted_curves(curves: Any, **options: Any) -> Any:
 
     Curves in a dict get its keys as names.
     """
-    pairs = isinstance(curves, Mapping) and all(isinstance(v, tuple) for v in curves.values())
     table = isinstance(curves, Measurements | str | PathLike) or hasattr(curves, "columns")
-    if (table or pairs) and not isinstance(curves, Result):
+    if (table or _is_pairs(curves)) and not isinstance(curves, Result):
         with quietly():  # the result that is made of them has their warnings
             return fit_learning_curves(curves, **options)
     for name, value in options.items():
@@ -488,7 +487,9 @@ def _is_pairs(frame: Any) -> bool:
 
 
 def _names_of(frame: Any) -> list[Any]:
-    """Return the names of the columns of a data frame or a dict."""
+    """Return the names of the columns of a data frame, a table of pyarrow or a dict."""
+    if hasattr(frame, "column_names"):  # of pyarrow, whose ``columns`` are the arrays
+        return list(frame.column_names)
     return list(frame.columns if hasattr(frame, "columns") else frame if isinstance(frame, Mapping) else [])
 
 

@@ -211,16 +211,11 @@ def load_measurements(
     n from 'size'; learner from 'model'; value from 'acc' (higher is better, turned into error = 1 − acc);
     3 rows, 3 sizes from 25 to 100, 1 learner
     """
+    options: dict[str, Any] = {"wide": wide, "per_class": per_class, "where": where, "drop_failed": drop_failed}
     if isinstance(source, str | PathLike) and len(files := expand_files(source)) > 1:
-        given: dict[str, Any] = {
-            "unit": unit,
-            "higher_is_better": higher_is_better,
-            "columns": columns,
-            "wide": wide,
-            "where": where,
-        }
-        given |= {"per_class": per_class, "metric": metric, "drop_failed": drop_failed, "tracker": tracker}
-        parts = {str(file): load_measurements(file, **given, allow_large=allow_large) for file in files}
+        options |= {"unit": unit, "higher_is_better": higher_is_better, "columns": columns, "metric": metric}
+        options |= {"tracker": tracker, "allow_large": allow_large}
+        parts = {str(file): load_measurements(file, **options) for file in files}
         return join_measurements(parts, columns=columns)
     # A file or a frame need not pass through the reader of stores.
     folder = store_folder(source) if isinstance(source, str | PathLike) and isdir(source) else None
@@ -230,16 +225,8 @@ def load_measurements(
         unit, columns, metric = _of_store(folder, table, unit, columns, metric)
     if tracker is not None:
         table, columns = plain_names(table, tracker, columns)
-    kept = folder is not None
-    options: dict[str, Any] = {
-        "tracked": tracker is not None,
-        "wide": wide,
-        "per_class": per_class,
-        "metric": metric,
-        "where": where,
-        "drop_failed": drop_failed,
-    }
-    return measurements_of(table, columns, unit, higher_is_better, keep_failed=kept, **options)
+    options |= {"metric": metric, "keep_failed": folder is not None, "tracked": tracker is not None}
+    return measurements_of(table, columns, unit, higher_is_better, **options)
 
 
 def read_stored(frame: Any, columns: ColumnMap, unit: str | None, higher_is_better: bool | None) -> Measurements:

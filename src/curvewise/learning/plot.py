@@ -52,14 +52,15 @@ from curvewise.learning.curve import (
     check_curves,
     check_size,
     check_sizes_to_predict,
+    quantity,
 )
 from curvewise.learning.design import SizePlan
 from curvewise.learning.fit import LearningCurves, fit_learning_curves
 from curvewise.learning.power import GroupedRuns, check_choice, group_runs
 from curvewise.learning.validation import LeaveOneSizeOut, Stability, VarianceCheck
-from curvewise.text import format_chance, format_count, format_interval, format_number, format_value
+from curvewise.text import format_chance, format_count, format_interval, format_number, format_target, format_value
 from curvewise.types.measurements import Measurements
-from curvewise.types.results import FloatArray, Interval, Unit, check_level
+from curvewise.types.results import FloatArray, Interval, check_level
 
 Values: TypeAlias = tuple[ArrayLike, ArrayLike]
 
@@ -145,14 +146,14 @@ def plot_learning_curves(
         lines = len(warned) + (0 if reach is None else min(len(chosen), MOST_ANSWERS))
         ax = ax or new_axes(7.4, 4.5 + 0.28 * lines)
         own = ax.get_gid() == OWN
-        start = len(lines_of(ax, NAMED, UNNAMED))
+        before = [str(line.get_color()) for line in lines_of(ax, NAMED, UNNAMED)]
         reached = [] if reach is None else [c.samples_to_reach(float(reach), level=level) for c in chosen]
         # N is always in the picture; the size that reaches a target only if it is not far out.
         farthest = FARTHEST_DRAWN * max(c.largest_n for c in chosen)
         near = [r.estimate for r in reached if 0 < r.estimate < farthest and to is None]
         picture = _curve_range(ax, axis, chosen, outside, [at, compared, *near, *predicted], to)
         written = float(predicted.max()) if at is None and len(predicted) else at
-        looks = looks_of(chosen, compared if written is None else written, start, _taken(ax))
+        looks = looks_of(chosen, compared if written is None else written, len(before), before)
         kind = "none" if interval is None and len(chosen) > CROWD else interval
         labels = labels_of(chosen, picture.high if own and written is None and len(chosen) <= CROWD else written, found)
         for i, (curve, look, label) in enumerate(zip(chosen, looks, labels, strict=True)):
@@ -426,10 +427,8 @@ def plot_reach(result: SamplesToReach, ax: Axes | None = None) -> Axes:
         ax.set_ylim(-1.0, 1.0)
         ax.set_yticks([0.0], labels=[name])
         ax.tick_params(axis="y", length=0)
-        target = (
-            f"{result.error * (100 if result.unit.name == 'fraction' else 1):g}{'%' if result.unit.bounded else ''}"
-        )
-        ax.set_xlabel(safe_text(f"number of training samples that reaches {_word(result.unit)} {target}", 80))
+        target = format_target(result.error, result.unit.name)
+        ax.set_xlabel(safe_text(f"number of training samples that reaches {quantity(result.unit)} {target}", 80))
         write_caption(ax, [result.sentences(), *warned(result, 2)], indent=len(name) / 14)
     return ax
 
@@ -458,7 +457,7 @@ def plot_plan(result: SizePlan, ax: Axes | None = None) -> Axes:
         ax.set_ylabel("runs")
         now, then = (format_value(width, unit) for width in (result.width_now, result.width_then))
         said = (
-            f"{result.learner[:60]}: the interval of the {_word(result.unit)} at n = {format_number(result.at)} is"
+            f"{result.learner[:60]}: the interval of the {quantity(result.unit)} at n = {format_number(result.at)} is"
             f" expected to narrow from {now} to {then}, for {format_number(result.samples)} training samples."
         )
         key = [(have, "runs measured"), (extra, "runs to add")]
@@ -631,11 +630,6 @@ def looks_of(curves: Sequence[Curve], at: float | None, start: int, taken: Colle
     named = [*order[:NAMED_IN_CROWD].tolist(), *order[-NAMED_IN_CROWD:].tolist()]
     place = {i: colour(place_of(curves[i].learner, k)) for k, i in enumerate(named)}
     return [CurveLook(place.get(i, NEUTRAL), "-", True, i in place) for i in range(len(curves))]
-
-
-def _taken(ax: Axes) -> set[str]:
-    """Colours of curves drawn here before."""
-    return {str(line.get_color()) for line in lines_of(ax, NAMED, UNNAMED)}
 
 
 def finish_axes(picture: Picture, curves: Sequence[Curve], ticks: Sequence[float] | FloatArray = ()) -> None:
@@ -900,11 +894,6 @@ def labels_of(curves: Sequence[Curve], at: float | None, found: Warnings) -> lis
         text = f"{value} at {format_number(curve._size(at))}"
         labels.append(f"{name}{mark}\n{safe_text(text)}")
     return labels
-
-
-def _word(unit: Unit) -> str:
-    """Name the values: error, loss or score."""
-    return unit.name if unit.name in ("loss", "score") else "error"
 
 
 def caption_of(

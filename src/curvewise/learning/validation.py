@@ -28,6 +28,7 @@ from curvewise.learning.power import (
 )
 from curvewise.stats.intervals import paired_t_test
 from curvewise.text import format_count, format_number, format_value
+from curvewise.types.predictions import count_missing
 from curvewise.types.results import FloatArray, Result, Unit, as_floats
 
 PAPER_ROWS = (*(("power", scheme) for scheme in WEIGHTS), ("sqrt", "size"), ("sqrt2", "size"), ("power2", "size"))
@@ -169,8 +170,10 @@ def _listed(names: Sequence[str] | str | None, argument: str, default: str) -> S
 def _by_learner(columns: dict[str, NDArray[Any]], learner: ArrayLike | None) -> list[GroupedRuns]:
     if learner is None:
         return [group_runs(**columns)]
-    names = np.asarray(learner).astype(str)
-    shape = columns["n"].shape
+    given, shape = np.asarray(learner), columns["n"].shape
+    if count_missing(given.ravel().tolist()):
+        raise InputError("has missing values; name every learner.", argument="learner")
+    names = given.astype(str)
     if names.shape != shape:
         raise InputError(f"has shape {names.shape} and n has {shape}: one name per run.", argument="learner")
     return [group_runs(**{c: v[names == k] for c, v in columns.items()}) for k in dict.fromkeys(names.tolist())]

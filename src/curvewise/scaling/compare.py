@@ -312,12 +312,12 @@ class _Joint:
         self.at = Place(n - self.base.params, d - self.base.tokens, self.is_second)
         self.log_loss = np.log(np.concatenate([a.loss, b.loss]))
         self.groups = np.concatenate([a.groups, a.count + b.groups])
-        self.alone = [self._alone(self.is_second == k) for k in (0, 1)]
-
-    def _alone(self, rows: NDArray[np.bool_]) -> FloatArray:
-        """Fit one of the families by itself."""
-        part = Place(self.at.params[rows], self.at.tokens[rows])
-        return fit_global(Data(part, self.log_loss[rows], self.base, self.delta))[0]
+        self.families = (self.is_second == 0, self.is_second == 1)
+        self.places = [Place(self.at.params[rows], self.at.tokens[rows]) for rows in self.families]
+        self.alone = [
+            fit_global(Data(place, self.log_loss[rows], self.base, self.delta))[0]
+            for place, rows in zip(self.places, self.families, strict=True)
+        ]
 
     def separate(self) -> ProfileIntervals:
         """Fit two laws with nothing in common."""
@@ -342,8 +342,7 @@ class _Joint:
     def _scatter_differs(self) -> bool:
         """Return whether one family scatters significantly more about its own law than the other does."""
         spreads, spare = [], []
-        for law, runs, rows in zip(self.alone, self.sets, (self.is_second == 0, self.is_second == 1), strict=True):
-            at = Place(self.at.params[rows], self.at.tokens[rows])
+        for law, runs, at, rows in zip(self.alone, self.sets, self.places, self.families, strict=True):
             residual = np.log(self.base.values(law[None], at).loss[0]) - self.log_loss[rows]
             spare.append(max(runs.count - self.base.size, 1))
             spreads.append(float((residual**2).sum()) / spare[-1] * runs.count / len(residual))
@@ -357,7 +356,7 @@ class _Joint:
         form = fit.data.form
         assert isinstance(form, Paired)  # for the type checker
         for k in (k for k in self.shared if k not in form.moved):
-            table[self.base.names[k]] = partial(_column, k)
+            table[self.base.names[k]] = partial(np.take, indices=k, axis=1)
         return table
 
     def log_ratio(self, fit: ProfileIntervals, theta: FloatArray, log_budget: float) -> FloatArray:
@@ -387,10 +386,9 @@ class _Joint:
         first, delta = self.sets[0].count, free.data.delta
         # Of a family that scatters more, fewer errors lie within δ: its Huber terms bend less, and it weighs less. How
         # many, few runs do not show: errors of both families are taken to have one distribution but for their size.
-        families = (self.is_second == 0, self.is_second == 1)
-        sizes = np.array([max(float(np.abs(free.errors[rows]).mean()), 1e-300) for rows in families])
-        size_of = np.where(families[0], *sizes)
-        bend = np.where(families[0], *mean_steepness(free.errors / size_of, delta / sizes))
+        sizes = np.array([max(float(np.abs(free.errors[rows]).mean()), 1e-300) for rows in self.families])
+        size_of = np.where(self.families[0], *sizes)
+        bend = np.where(self.families[0], *mean_steepness(free.errors / size_of, delta / sizes))
         inverse = inverse_of_squares(free.jacobian * np.sqrt(bend))
         pull = np.clip(free.errors, -delta, delta)
         totals = np.zeros((int(self.groups.max()) + 1, dropped))
@@ -416,10 +414,6 @@ class _Joint:
             laws = [fit.theta[None, : self.base.size], form.second(fit.theta[None])]
         one, two = (self.base.public(law) for law in laws)
         return {name: (float(one[name][0]), float(two[name][0])) for name in one}
-
-
-def _column(k: int, theta: FloatArray) -> FloatArray:
-    return theta[:, k]
 
 
 def _notes(

@@ -345,8 +345,9 @@ class ProfileIntervals:
         every, fitted = np.arange(family.number), np.tile(self.theta, (family.number, 1))
         slopes = family.slope(fitted, every)
         moved = np.flatnonzero(np.einsum("qp,pr,qr->q", slopes, self.inverse, slopes) > 0)
-        if len(moved) < family.number:  # the others follow from parameters that are not fitted
+        if len(moved) < family.number:  # the others follow from parameters that are not fitted, or that no run shows
             found = np.tile(family.value(fitted, every), (2, 1))
+            found[:, (slopes * self.data.free != 0).any(axis=1)] = [[-np.inf], [np.inf]]
             if len(moved):
                 part = QuantityFamily(len(moved), lambda theta, which: family.value(theta, moved[which]))
                 found[:, moved] = self.limits(part, level)
@@ -565,10 +566,21 @@ class _Walk:
         slopes = self.family.slope(self.theta, self.which)
         path = slopes @ fit.inverse
         length = np.einsum("qp,qp->q", path, slopes)
+        # A step of about a standard error would lead parameters that the runs hardly show beyond both their bounds,
+        # where the search for the best fit gets lost: there the bounds count as what is known of them.
+        low, high = fit.data.bounds
+        room = np.where(high > low, high - low, np.inf)
+        self.astray = astray = (np.abs(path) * (self.step / np.maximum(length, 1e-300))[:, None] > room).any(axis=1)
+        if astray.any():
+            held = inverse_of_squares(np.hstack([fit.jacobian, np.diag(np.sqrt(fit.noise) / room)]))
+            path[astray] = slopes[astray] @ held
+            wide, length = length, np.where(astray, np.einsum("qp,qp->q", path, slopes), length)
+            self.step = self.step * np.sqrt(length / np.maximum(wide, 1e-300))
         self.path = path / np.maximum(length, 1e-300)[:, None]
         # To first order the objective rises by (distance)² · curvature / 2.
         self.stiff = STIFFNESS * fit.steepness / np.maximum(length, 1e-300)
 
+    @np.errstate(divide="ignore", invalid="ignore")  # a trial step without a quantity is not taken
     def fit_at(self, active: NDArray[np.intp], aim: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Fit the active problems with their quantities held near ``aim``; return parameters and quantities.
 
@@ -589,7 +601,13 @@ class _Walk:
 
         guess = self.theta[active] + self.path[active] * (aim - self.value[active])[:, None]
         guess = np.where(np.isfinite(guess), guess, self.theta[active])
-        theta, _ = minimise(spring, guess, data.form, data.bounds, steps=40, tol=1e-7)
+        theta, reached = minimise(spring, guess, data.form, data.bounds, steps=40, tol=1e-7)
+        if (again := np.flatnonzero(self.astray[active])).size:
+            # A straight line is a poor guess where bounds are near: begin from the last fit, too.
+            start, other = self.theta[active[again]], lambda theta, k: spring(theta, again[k])
+            second, lowest = minimise(other, start, data.form, data.bounds, steps=100, tol=1e-7)
+            better = ~(lowest >= reached[again])
+            theta[again[better]] = second[better]
         return theta, self.family.value(theta, which)
 
 

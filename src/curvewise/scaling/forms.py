@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
@@ -121,6 +121,11 @@ class Form(ABC):
         """Return α and β, shape (K,) each."""
         named = dict(zip(self.names, theta.T, strict=True))
         return named["alpha"], named.get("beta", named["alpha"])
+
+    def exponent(self, theta: FloatArray) -> FloatArray:
+        """Return a of N* ∝ C^a, shape (K,)."""
+        alpha, beta = self.exponents(theta)
+        return beta / (alpha + beta)
 
     def public(self, theta: FloatArray) -> dict[str, FloatArray]:
         """Return the parameters as papers write them: E, A, B, alpha, beta, and the others of the form."""
@@ -656,6 +661,10 @@ def fit_global(data: Data) -> tuple[FloatArray, float]:
         # Forms with more parameters have many starts, most of which lead to the same few minima.
         guesses, value = minimise(lambda t, _: data.bowl(t), guesses, data.form, data.bounds, steps=15)
         guesses = guesses[np.argsort(value)[:FINISHED]]
+    if isinstance(data.form, Repeated) and data.fixed is None:
+        # Nor may it be worse than the additive law, which it is where nothing decays.
+        plain = replace(data, form=Additive(data.form.params, data.form.tokens), at=Place(*data.at[:2]))
+        guesses = np.vstack([guesses, [*fit_global(plain)[0], *data.bounds[1][5:]]])
     theta, value = minimise(lambda t, _: data.bowl(t), guesses, data.form, data.bounds)
     best = int(value.argmin())
     return theta[best], float(value[best])

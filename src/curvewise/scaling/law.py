@@ -168,18 +168,13 @@ def _make_law(
     notes = [*runs.warnings, *input_warnings(runs), *_fit_warnings(runs, forecast, form, repeats)]
     for text in notes:
         warnings.warn(text, CurvewiseWarning, stacklevel=4)
-    alpha, beta = public["alpha"], public["beta"]
     return ScalingLaw(
         name=runs.name,
         form=form,
         loss=loss,
-        E=public["E"],
-        A=public["A"],
-        B=public["B"],
-        alpha=alpha,
-        beta=beta,
-        exponent=beta / (alpha + beta),
-        further={k: v for k, v in public.items() if k not in ("E", "A", "B", "alpha", "beta")},
+        **{name: public.pop(name) for name in BASE},
+        exponent=float(lead.data.form.exponent(lead.theta[None])[0]),
+        further=public,
         objective=lead.value,
         weights=weights,
         count=runs.count,
@@ -315,8 +310,9 @@ class ScalingLaw(Refittable):
         found = {}
         for name, low, high in zip(names, *limits, strict=True):
             quantity, in_logs, floor, top = there[name]
+            value = getattr(self, name) if hasattr(self, name) else self.further[name]
             if low == high:  # a parameter that was given
-                found[name] = Interval(getattr(self, name), getattr(self, name), getattr(self, name), level)
+                found[name] = Interval(value, value, value, level)
                 continue
             if name in ("alpha", "beta", *self.further):
                 # Where the solver stopped at its own bound, the data set no limit.
@@ -327,7 +323,6 @@ class ScalingLaw(Refittable):
                 ends = [float(np.exp(v)) if in_logs else float(v) for v in (low, high)]
             # Limits that the data do not set are those that are possible at all.
             ends = [floor if e == -np.inf else top if e == np.inf else e for e in ends]
-            value = getattr(self, name) if hasattr(self, name) else self.further[name]
             found[name] = Interval(value, ends[0], ends[1], level)
         return found
 
@@ -341,17 +336,13 @@ class ScalingLaw(Refittable):
         def log_of(name: str) -> Quantity:
             return lambda theta: np.log(form.public(theta)[name])
 
-        def ratio(theta: FloatArray) -> FloatArray:
-            alpha, beta = form.exponents(theta)
-            return beta / (alpha + beta)
-
-        least = float(self.runs.loss.min())
-        table: dict[str, tuple[Quantity, bool, float, float]] = {"E": (of("E"), False, 0.0, least)}
-        table |= {name: (log_of(name), True, 0.0, np.inf) for name in ("A", "B")}
-        table |= {name: (of(name), False, 0.0, np.inf) for name in ("alpha", "beta")}
-        table["exponent"] = (ratio, False, 0.0, 1.0)
-        table |= {name: (log_of(name), True, 0.0, np.inf) for name in self.further}
-        return table
+        return {
+            "E": (of("E"), False, 0.0, float(self.runs.loss.min())),
+            **{name: (log_of(name), True, 0.0, np.inf) for name in ("A", "B")},
+            **{name: (of(name), False, 0.0, np.inf) for name in ("alpha", "beta")},
+            "exponent": (form.exponent, False, 0.0, 1.0),
+            **{name: (log_of(name), True, 0.0, np.inf) for name in self.further},
+        }
 
     @cached_property
     def _uncertainty(self) -> Uncertainty:
@@ -368,13 +359,14 @@ class ScalingLaw(Refittable):
         rng : int or Generator
             Seed.
         """
+        if not isinstance(resamples, int | np.integer) or resamples < 2:
+            raise InputError("must be a whole number from 2.", argument="resamples", value=resamples)
         if self.runs.checkpoints == "unclear":
             return dict.fromkeys(self._quantities(), float("nan"))
-        drawn = resample_runs(self.runs.groups, int(resamples), np.random.default_rng(rng))
+        drawn = resample_runs(self.runs.groups, resamples, np.random.default_rng(rng))
         lead = self._forecast.leading
         theta = refit(lead.data, lead.theta, drawn)
-        values = dict(lead.data.form.public(theta))
-        values["exponent"] = values["beta"] / (values["alpha"] + values["beta"])
+        values = {**lead.data.form.public(theta), "exponent": lead.data.form.exponent(theta)}
         return {name: float(np.std(values[name])) for name in self._quantities()}
 
     def loss_at(self, params: ArrayLike, tokens: ArrayLike, unique_tokens: ArrayLike | None = None) -> FloatArray:
@@ -492,8 +484,8 @@ class ScalingLaw(Refittable):
             forecast = fit_forecast(part, self._designs, self.loss, self._forecast.base)
             silent = Uncertainty(forecast, part.groups, known=False)
             best = find_optimum(forecast, silent, at, level, None)
-            alpha, beta = (float(v[0]) for v in forecast.leading.data.form.exponents(forecast.leading.theta[None]))
-            return float(np.log(best.params.estimate)), beta / (alpha + beta), best.loss.estimate
+            exponent = float(forecast.leading.data.form.exponent(forecast.leading.theta[None])[0])
+            return float(np.log(best.params.estimate)), exponent, best.loss.estimate
 
         return measure_sensitivity(self.runs, answer, at, optimum.tokens_per_param, drop)
 
@@ -524,10 +516,9 @@ class ScalingLaw(Refittable):
             leading = self._forecast.leading.design[0]
             share = sum(m.weight for m in self._forecast.members if m.design[0] == leading)
             lines.append(f"The {leading} form has {share:.0%} of the weight; its parameters follow.")
+        grows, alpha, beta, irreducible = map(write_fitted, found.values())
         lines.append(
-            f"α = {format_interval(found['alpha'])}, β = {format_interval(found['beta'])}, "
-            f"E = {format_interval(found['E'])}: "
-            f"the compute-optimal number of parameters grows as C^{format_interval(found['exponent'])}."
+            f"α = {alpha}, β = {beta}, E = {irreducible}: the compute-optimal number of parameters grows as C^{grows}."
         )
         largest = float(self.runs.compute.max())
         best = find_optimum(self._forecast, self._uncertainty, largest, level, None)
@@ -536,6 +527,15 @@ class ScalingLaw(Refittable):
             "parameter are optimal."
         )
         return " ".join(lines)
+
+
+def write_fitted(value: Interval) -> str:
+    """Write a parameter with its interval, or that it is fixed by the form or by what was given.
+
+    >>> write_fitted(Interval(0.5, 0.5, 0.5)), write_fitted(Interval(0.5, 0.4, 0.6))
+    ('0.5 (fixed)', '0.50 [0.40, 0.60]')
+    """
+    return format_interval(value) if value.width != 0 else f"{format_number(value.estimate, 3)} (fixed)"
 
 
 NEAREST = 1e-6

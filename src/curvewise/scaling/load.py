@@ -199,22 +199,17 @@ def load_scaling_runs(
     for role in ("params", "tokens", "flops", "loss", "unique_tokens", "step"):
         if role in roles:
             fields[role] = _sizes(table, roles[role]) if role != "loss" else numbers(table, column)
-    for role in ("run", "source"):
-        if role in roles:
-            fields[role] = np.array(
-                full_names(table, roles[role], role) if role == "run" else names_in(table, roles[role])
-            )
+    if "run" in roles:
+        fields["run"] = np.array(full_names(table, roles["run"], "run"))
+    if "source" in roles:
+        fields["source"] = np.array(names_in(table, roles["source"]))
     if "flagged" in roles:
         fields["flagged"] = np.array([_is_true(cell) for cell in table.columns[roles["flagged"]]])
     fields["metrics"] = _metrics(table, roles.rest, metrics)
     fields["notes"] = tuple(map(Message, [roles.note(left_out=False), *table.notes]))
-    lost = [role for role in ("params", "tokens", "flops") if role in fields and fields[role] is not None]
-    for role in lost:
-        if np.isnan(fields[role]).any():
-            raise InputError(
-                f"{table.where(roles[role])} is empty in {int(np.isnan(fields[role]).sum())} rows: fill them, or "
-                "remove the rows."
-            )
+    for role in ("params", "tokens", "flops"):
+        if role in roles and (empty := int(np.isnan(fields[role]).sum())):
+            raise InputError(f"{table.where(roles[role])} is empty in {empty} rows: fill them, or remove the rows.")
     fields["warnings"] = tuple(_mixed_settings(table, roles.rest))
     return without_diverged(fields)
 

@@ -433,9 +433,9 @@ def measure_sensitivity(
         counts = [k for k in (round(share * count) for share in SHARES) if k <= count - 6]
     else:
         dropped = np.atleast_1d(as_floats(drop, "drop"))
-        counts = [int(k) for k in dropped]
-        if (dropped != np.round(dropped)).any():
+        if not (np.isfinite(dropped) & (dropped == np.round(dropped))).all():
             raise InputError("must hold whole numbers of rows.", argument="drop", value=drop)
+        counts = [int(k) for k in dropped]
     if any(k < 0 or k > count - 6 for k in counts):
         raise InputError(f"must lie between 0 and {count - 6}, so that six runs remain.", argument="drop", value=drop)
     order = np.argsort(-runs.loss, kind="stable")

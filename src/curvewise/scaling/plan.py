@@ -101,8 +101,8 @@ def plan_scaling_runs(
     if not 0 < factor < 1:
         raise InputError(f"{arg('factor', factor)} must lie between 0 and 1, such as 0.5 for half the width.")
     log_budget = float(np.log(positive(budget, "budget")))
-    if most < 1:
-        raise InputError(f"{arg('most', most)} must be at least 1.")
+    if not isinstance(most, int | np.integer) or most < 1:
+        raise InputError(f"{arg('most', most)} must be a whole number, at least 1.")
     planner = _Planner(law, quantity, log_budget, level)
     limit = float(planner.runs.compute.max()) if largest is None else positive(largest, "largest")
     now = planner.interval(planner.runs)
@@ -113,15 +113,15 @@ def plan_scaling_runs(
             "approximation, and its outcome is uncertain."
         )
     generator = np.random.default_rng(rng)
-    aim, chosen = factor, planner.choose(factor, limit, most)
+    aim, (places, enough) = factor, planner.choose(factor, limit, most)
     for _ in range(ROUNDS):
-        widths = planner.simulate(chosen.places, generator)
+        widths = planner.simulate(places, generator)
         reached = float(np.median(widths)) / planner.base_width(now)
-        if reached <= factor * SLACK or not chosen.reached:
+        if reached <= factor * SLACK or not enough:
             break
         # The linear law promised more than the law itself keeps: aim further.
         aim *= max(factor / reached, 0.5)
-        chosen = planner.choose(aim, limit, most)
+        places, enough = planner.choose(aim, limit, most)
     if reached > factor * SLACK:
         notes.append(
             f"No plan of up to {format_count(most, 'run')} of {limit:.2g} FLOP at most is expected to narrow the "
@@ -129,8 +129,8 @@ def plan_scaling_runs(
             f"{arg('largest')}, or more with {arg('most')}."
         )
     warn_all(map(Message, notes))
-    order = np.argsort(chosen.places.sum(axis=1))
-    n, d = np.exp(chosen.places[order]).T
+    order = np.argsort(places.sum(axis=1))
+    n, d = np.exp(places[order]).T
     return ScalingPlan(
         quantity=quantity,
         budget=float(budget),
@@ -236,14 +236,6 @@ class ScalingPlan(Result):
         )
 
 
-@dataclass(frozen=True)
-class _Choice:
-    """Logarithms of N and D of the runs chosen, shape (m, 2), and whether they reach the goal by the linear law."""
-
-    places: FloatArray
-    reached: bool
-
-
 class _Planner:
     """A law, linearised around its fit, and what further runs would add to it."""
 
@@ -270,19 +262,21 @@ class _Planner:
         profile = ProfileIntervals(data, self.theta, float(data.value(self.theta[None])[0]), self.runs.groups)
         self.inverse = profile.inverse
         self.slope = QuantityFamily.of([self._value]).slope(self.theta[None], np.zeros(1, dtype=np.intp))[0]
+        if not self.slope.any():
+            problem = f"{arg('quantity', quantity)} is fixed by the {name} form: there is no interval to narrow."
+            raise InputError(problem)
         self.degrees = max(len(self.runs) - self.form.size, 1)
         # Errors of runs that are left out; residuals of few runs are too small, and with Huber's loss many are zero.
         self.errors = profile.errors - profile.errors.mean()
 
     def _value(self, theta: FloatArray) -> FloatArray:
         """Return the quantity, on the scale of its width."""
-        alpha, beta = self.form.exponents(theta)
         if self.quantity in ("alpha", "beta"):
-            return alpha if self.quantity == "alpha" else beta
+            return self.form.exponents(theta)[self.quantity == "beta"]
         if self.quantity == "E":
             return theta[:, 0]
         if self.quantity == "exponent":
-            return beta / (alpha + beta)
+            return self.form.exponent(theta)
         at = np.full(len(theta), self.log_budget)
         size = self.form.optimum(theta, at)
         if self.quantity == "params":
@@ -314,8 +308,11 @@ class _Planner:
         spread = float(np.sqrt(self.slope @ self.inverse @ self.slope) * self.errors.std())
         return 2 * float(stdtrit(self.degrees, 0.5 + self.level / 2)) * spread
 
-    def choose(self, goal: float, limit: float, most: int) -> _Choice:
-        """Return the runs that reach a width over the present one with the least compute, by the linear law."""
+    def choose(self, goal: float, limit: float, most: int) -> tuple[FloatArray, bool]:
+        """Return the runs that reach a width over the present one with the least compute, by the linear law.
+
+        Logarithms of N and D of the runs, shape (m, 2), and whether they reach it.
+        """
         floor = min(float(self.runs.compute.min()), limit)
         caps = np.geomspace(floor, limit, LEVELS)
         places, costs = self._candidates(caps)
@@ -330,7 +327,7 @@ class _Planner:
         if not found:
             raise InputError(f"{arg('largest', limit)} is less than any run takes that the law could be trusted for.")
         missed, _, best = min(found, key=lambda each: each[:2])
-        return _Choice(best, not missed)
+        return best, not missed
 
     def _candidates(self, budgets: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return sizes on and off the optimal path, shape (K, 2), with their compute."""

@@ -23,7 +23,7 @@ from curvewise.errors import InputError, arg, quietly
 from curvewise.scaling.compare import ScalingComparison
 from curvewise.scaling.downstream import DownstreamPrediction
 from curvewise.scaling.isoflops import IsoflopFit, budget_groups
-from curvewise.scaling.law import Backtest, ScalingLaw
+from curvewise.scaling.law import Backtest, ScalingLaw, write_fitted
 from curvewise.scaling.optimum import ComputeOptimal, Sensitivity, short
 from curvewise.scaling.plan import ScalingPlan
 from curvewise.scaling.tuned import ExpectedBest, TunedComparison, expected_best
@@ -52,6 +52,8 @@ PREDICTED = "curvewise-predicted"
 
 AHEAD = 10.0
 """Factor of compute beyond the largest run up to which contours are drawn, unless budgets reach further."""
+GREY = "#737373"
+"""Of lines of equal loss."""
 GRID = 80
 """Points of a curve, and of a grid along each axis."""
 FEW = 4
@@ -118,19 +120,15 @@ def plot_scaling_law(
         key: Key = [(dots, f"runs ({len(runs)})"), (line, f"compute-optimal, {level:.0%} band")]
         # In the key, since a text at its place would hide runs.
         key += [_mark_budget(ax, law, float(b), level) for b in budgets]
-        key.append((Line2D([], [], color=_grey(0.45), lw=1.0), "equal loss"))
+        key.append((Line2D([], [], color=GREY, lw=1.0), "equal loss"))
         ax.set(xlabel="compute (FLOP)", ylabel="parameters")
-        exponent = law.interval("exponent", level=level)
+        exponent = write_fitted(law.interval("exponent", level=level))
         said = (
-            f"N* ∝ C^{format_interval(exponent)}; the loss along the path falls from {best['loss'][0]:.2f} to "
+            f"N* ∝ C^{exponent}; the loss along the path falls from {best['loss'][0]:.2f} to "
             f"{best['loss'][-1]:.2f}. Dotted: the largest run; right of it the law extrapolates."
         )
         finish(ax, own, key, [said, *warned(law)], legend=legend, caption=caption, columns=3 if own else 1)
     return ax
-
-
-def _grey(value: float) -> str:
-    return to_hex((value, value, value))
 
 
 def _contours(ax: Axes, c: FloatArray, n: FloatArray, grid: FloatArray, best: FloatArray) -> None:
@@ -139,7 +137,7 @@ def _contours(ax: Axes, c: FloatArray, n: FloatArray, grid: FloatArray, best: Fl
     levels = levels[(levels > grid.min()) & (levels < grid.max())]
     if not len(levels):
         return
-    lines = ax.contour(c, n, grid, levels=levels, colors=_grey(0.45), linewidths=0.8, alpha=0.75, zorder=1.4)
+    lines = ax.contour(c, n, grid, levels=levels, colors=GREY, linewidths=0.8, alpha=0.75, zorder=1.4)
     lines.set_gid(CONTOUR)
     digits = 2 if len({f"{v:.2f}" for v in levels}) == len(levels) else 3
     ax.clabel(lines, fmt=lambda v: f"{v:.{digits}f}", fontsize=7.0, inline_spacing=2)

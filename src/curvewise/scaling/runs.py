@@ -97,7 +97,7 @@ class ScalingRuns(RowTable):
             raise InputError(f"has shape {params.shape}: give one number for each run.", argument="params")
         object.__setattr__(self, "params", params)
         for name in ("tokens", "flops", "loss", "unique_tokens", "step"):
-            if getattr(self, name) is not None:
+            if name == "loss" or getattr(self, name) is not None:
                 column = as_column(as_floats(getattr(self, name), name), name, len(params), "runs")
                 object.__setattr__(self, name, column)
         for name in ("run", "source"):
@@ -114,9 +114,8 @@ class ScalingRuns(RowTable):
         metrics = {k: as_column(as_floats(v, k), k, len(params), "runs") for k, v in self.metrics.items()}
         object.__setattr__(self, "metrics", metrics)
         for name in ("params", "tokens", "flops", "unique_tokens"):
-            _check_positive(getattr(self, name), name)
-        for name in ("params", "tokens"):
-            _check_counts(getattr(self, name), name)
+            if (values := getattr(self, name)) is not None:
+                _check_sizes(values, name)
         self._set_tokens()
         self._check_loss()
 
@@ -351,26 +350,19 @@ def pair_names(names: tuple[str, str] | None, a: str, b: str) -> tuple[str, str]
     return names[0], names[1]
 
 
-def _check_counts(values: FloatArray | None, name: str) -> None:
-    """Refuse numbers that cannot be counts, such as 0.19 and 1.3 for millions or billions."""
-    if values is None:
-        return
-    broken = values[(values < 1) | ((values != np.round(values)) & (values.max() < WHOLE))]
-    if len(broken):
-        raise InputError(
-            f"holds {format_number(float(broken[0]))}, which is no count: are they millions or billions? Multiply by "
-            "1e6 or 1e9, so that C = 6 N D holds in FLOP.",
-            argument=name,
-        )
-
-
-def _check_positive(values: FloatArray | None, name: str) -> None:
-    if values is None:
-        return
+def _check_sizes(values: FloatArray, name: str) -> None:
+    """Refuse numbers that are not above 0, and those that cannot be counts, such as 0.19 and 1.3 for millions."""
     bad = ~(np.isfinite(values) & (values > 0))
     if bad.any():
         raise InputError(
             f"holds {format_number(float(values[bad][0]))} in {format_count(int(bad.sum()), 'row')}: give numbers "
             "above 0.",
+            argument=name,
+        )
+    broken = values[(values < 1) | ((values != np.round(values)) & (values.max() < WHOLE))]
+    if len(broken) and name in ("params", "tokens"):
+        raise InputError(
+            f"holds {format_number(float(broken[0]))}, which is no count: are they millions or billions? Multiply by "
+            "1e6 or 1e9, so that C = 6 N D holds in FLOP.",
             argument=name,
         )

@@ -393,6 +393,8 @@ def _sorted_up(trials: Trials, best_possible: float | None) -> tuple[FloatArray,
     sign = 1.0 if trials.higher_is_better else -1.0
     values = np.sort(sign * trials.scores)
     top = np.inf if best_possible is None else sign * float(as_floats(best_possible, "best_possible"))
+    if np.isnan(top):
+        raise InputError("must be a number.", argument="best_possible", value=best_possible)
     if values[-1] > top:
         raise InputError(f"{arg('best_possible', best_possible)} is exceeded by a score of {sign * values[-1]:g}.")
     return np.asarray(values), top
