@@ -67,6 +67,15 @@ def test_errors_have_fields():
     assert str(cw.InputError("holds -50.", argument="n")) == "n holds -50."
     assert str(cw.InputError("There is no run.")) == "There is no run."
     assert isinstance(UntrustedCodeError("no"), cw.InputError)
+    column = cw.InputError("accuracy holds 7.", argument="accuracy")  # a name of its own, and no option
+    assert column.message.worded(lambda name, value: f"--{name}") == str(column) == "accuracy holds 7."
+
+
+def test_values_outside_their_unit_are_fields_of_the_error():
+    with pytest.raises(cw.InputError, match=r"^error holds 40, which is no fraction") as caught:
+        cw.fit_learning_curve([25, 50, 100, 200], [40.0, 30.0, 25.0, 20.0])
+    assert (caught.value.argument, caught.value.value) == ("error", 40.0)
+    assert caught.value.remedy == "Pass unit='percent' if these are percentages, or unit='loss' for a loss."
 
 
 def test_error_knows_the_argument_its_message_begins_with() -> None:

@@ -50,7 +50,7 @@ class InputError(CurvewiseError, ValueError):
         What is wrong, and what is allowed.
     argument : str, optional
         The argument that cannot be used; the message begins with it. A problem whose text begins with ``arg(…)``
-        need not name it again.
+        need not name it again, and one that begins with the bare name, as of a column, stays as it is.
     value : optional
         The value seen; only the argument is named without one.
     remedy : str
@@ -75,7 +75,9 @@ class InputError(CurvewiseError, ValueError):
         subject = (argument, value) if argument is not None else mentioned(text)
         self.argument, self.value = subject[0], None if subject[1] is UNSET else subject[1]
         self.remedy = Message(remedy)
-        if argument is not None and value is not UNSET:
+        if argument is not None and text.startswith(f"{argument} "):
+            pass  # a name that is no option on the command line, such as that of a column
+        elif argument is not None and value is not UNSET:
             text = f"{arg(argument, value)}: {text}"
         elif argument is not None:  # the name is the subject of a sentence such as "n holds -50."
             text = f"{arg_name(argument)}{' ' if _PREDICATE.match(text) else ': '}{text}"

@@ -173,6 +173,8 @@ def _fixed(value: float, decimals: int) -> str:
     return f"{rounded:,.{max(decimals, 0)}f}"
 
 
+USUAL_LEVEL = 0.05
+"""Level of a test that verdicts and readers go by."""
 SMALL_PVALUE = 0.001
 """P-values below this are written as that: no tail is known so far out, and no decision turns on it."""
 
@@ -182,12 +184,15 @@ def format_pvalue(p: float, smallest: float = 0.0) -> str:
 
     >>> format_pvalue(9.1e-7), format_pvalue(0.034), format_pvalue(0.0), format_pvalue(0.01, 0.01)
     ('p < 0.001', 'p = 0.034', 'p < 0.001', 'p < 0.01')
+    >>> format_pvalue(0.0496), format_pvalue(0.0504)  # two digits would not show on which side of 0.05
+    ('p = 0.0496', 'p = 0.0504')
     """
     if math.isnan(p):
         return "p unknown"
     if p < SMALL_PVALUE or is_smallest(p, smallest):
         return f"p < {max(smallest, SMALL_PVALUE):.1g}"
-    return f"p = {p:.2g}"
+    written = [f"{p:.{digits}g}" for digits in range(2, 7)]
+    return f"p = {next((text for text in written if float(text) != USUAL_LEVEL), written[0])}"
 
 
 def pvalue_text(p: float) -> str:

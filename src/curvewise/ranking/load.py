@@ -292,7 +292,7 @@ class CheckpointScores(RowTable):
     def _numbers(self, given: ArrayLike, argument: str) -> FloatArray:
         found: FloatArray = as_column(as_floats(given, argument), argument, len(self), "rows")
         if np.isinf(found).any():
-            raise InputError(f"{argument} holds an infinite value: use NaN where there is none.")
+            raise InputError(f"{argument} holds an infinite value: use NaN where there is none.", argument=argument)
         return found
 
     def _check(self) -> None:

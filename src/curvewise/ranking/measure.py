@@ -349,7 +349,7 @@ def _several(found: NDArray[Any], count: int, argument: str, classes: tuple[Any,
             f"has {width} columns and the training labels {len(classes)}: give the same classes.", argument=argument
         )
     if found.sum(axis=0).astype(bool).sum() < 2 and classes is None:
-        raise InputError(f"{argument} marks one class only: it takes two to tell.")
+        raise InputError(f"{argument} marks one class only: it takes two to tell.", argument=argument)
     rows, codes = np.nonzero(found)
     return Targets("multilabel", count, rows, codes, tuple(range(width)))
 

@@ -193,7 +193,8 @@ def check_name(name: object, argument: str, most: int = MOST_LETTERS) -> None:
     if not plain or len(str(name)) > most:
         raise InputError(
             f"{argument} has the name {str(name)[:100]!r}: use at most {most} letters, digits, '_',"
-            " '.' and '-', and begin with a letter or digit."
+            " '.' and '-', and begin with a letter or digit.",
+            argument=argument,
         )
 
 
@@ -203,7 +204,9 @@ def check_distinct(names: Mapping[str, Any], argument: str) -> None:
     for name in names:
         other = seen.setdefault(name.lower(), name)
         if other != name:
-            raise InputError(f"{argument} has both {other!r} and {name!r}: names differ by case only.")
+            raise InputError(
+                f"{argument} has both {other!r} and {name!r}: names differ by case only.", argument=argument
+            )
 
 
 def npy_bytes(values: ArrayLike, argument: str) -> tuple[bytes, dict[str, Any]]:
@@ -230,7 +233,7 @@ def weights_bytes(weights: Mapping[str, ArrayLike], argument: str) -> tuple[byte
     try:
         data: bytes = save(arrays)
     except Exception as error:  # safetensors lets errors of numpy and of Rust through
-        raise InputError(f"{argument} cannot be stored as safetensors: {error}.") from error
+        raise InputError(f"{argument} cannot be stored as safetensors: {error}.", argument=argument) from error
     return data, {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
 
 
@@ -240,7 +243,8 @@ def _plain_array(values: ArrayLike, argument: str) -> NDArray[Any]:
         array = array.astype(np.str_)  # texts as pandas holds them
     if array.dtype.hasobject:
         raise InputError(
-            f"{argument} holds Python objects, which would need pickle: pass numbers, or strings of one type."
+            f"{argument} holds Python objects, which would need pickle: pass numbers, or strings of one type.",
+            argument=argument,
         )
     return array
 

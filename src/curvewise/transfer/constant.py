@@ -532,24 +532,31 @@ def blocks_of(size: int, each: int) -> Iterator[slice]:
 def as_targets(given: Any, argument: str, *, numbers: bool) -> NDArray[Any]:
     """Return an array with an example in each row; text only where labels are asked for."""
     if np.ma.isMaskedArray(given) and np.ma.getmaskarray(given).any():
-        raise InputError(f"{argument} is a masked array: pass its data, and its mask as {arg('ignore')}.")
+        raise InputError(
+            f"{argument} is a masked array: pass its data, and its mask as {arg('ignore')}.", argument=argument
+        )
     try:
         array = np.asanyarray(given)
     except ValueError as error:
-        raise InputError(f"{argument} must be an array with a row for each example: {error}.") from None
+        raise InputError(
+            f"{argument} must be an array with a row for each example: {error}.", argument=argument
+        ) from None
     if array.dtype.kind == "O":
         try:
             array = np.asarray(array, dtype=np.str_ if all(isinstance(v, str) for v in array.flat) else np.float64)
         except (TypeError, ValueError):
             kinds = ", ".join(sorted({type(v).__name__ for v in array.flat}))
-            raise InputError(f"{argument} mixes {kinds}: give numbers, or text throughout.") from None
+            raise InputError(
+                f"{argument} mixes {kinds}: give numbers, or text throughout.", argument=argument
+            ) from None
     if array.ndim == 0:
         raise InputError(f"{argument}={given!r} is a single value: give the target of each example.")
     if array.size == 0:
-        raise InputError(f"{argument} is empty, of shape {array.shape}: give at least one target.")
+        raise InputError(f"{argument} is empty, of shape {array.shape}: give at least one target.", argument=argument)
     if array.dtype.kind not in ("biuf" if numbers else "biufUS"):
         raise InputError(
             f"{argument} holds {array.dtype} values such as {array.flat[0]!r}: this loss needs "
-            f"numbers. For class names use {arg('loss', 'error')} or {arg('loss', 'cross-entropy')}."
+            f"numbers. For class names use {arg('loss', 'error')} or {arg('loss', 'cross-entropy')}.",
+            argument=argument,
         )
     return np.asanyarray(array)

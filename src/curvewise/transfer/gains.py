@@ -112,12 +112,12 @@ class GainEnd:
 def _check_sizes(sizes: FloatArray, argument: str) -> None:
     """Raise unless these are training sizes, each once, from small to large."""
     if sizes.ndim != 1 or not len(sizes):
-        raise InputError(f"{argument} has shape {sizes.shape}: give a list of training sizes.")
+        raise InputError(f"{argument} has shape {sizes.shape}: give a list of training sizes.", argument=argument)
     if not (np.isfinite(sizes) & (sizes > 0)).all():
         bad = sizes[~(np.isfinite(sizes) & (sizes > 0))][0]
-        raise InputError(f"{argument} holds {bad:g}: training sizes must be positive numbers.")
+        raise InputError(f"{argument} holds {bad:g}: training sizes must be positive numbers.", argument=argument)
     if (np.diff(sizes) <= 0).any():
-        raise InputError(f"{argument} must hold each size once, from small to large.")
+        raise InputError(f"{argument} must hold each size once, from small to large.", argument=argument)
 
 
 def _end_text(
@@ -333,10 +333,10 @@ def _variances(given: ArrayLike | None, shape: tuple[int, ...], argument: str) -
         return np.full(shape, np.nan)
     found = as_floats(given, argument)
     if found.shape != shape:
-        raise InputError(f"{argument} has shape {found.shape}: give {shape}, one for each size.")
+        raise InputError(f"{argument} has shape {found.shape}: give {shape}, one for each size.", argument=argument)
     own = np.diagonal(found) if len(shape) == 2 else found
     if (own < 0).any() or np.isinf(found).any():
-        raise InputError(f"{argument} must hold variances: not negative, not infinite.")
+        raise InputError(f"{argument} must hold variances: not negative, not infinite.", argument=argument)
     return found
 
 

@@ -423,23 +423,26 @@ def _as_losses(given: Any, argument: str) -> Losses:
         if len(lengths) < 2:
             raise
         raise InputError(
-            f"{argument} has runs of unequal numbers of examples: every run must be measured on the same test examples."
+            f"{argument} has runs of unequal numbers of examples: every run must be measured on the same test examples.",
+            argument=argument,
         ) from failure
     found = found[None] if found.ndim == 1 else found
     if found.ndim != 2 or 0 in found.shape:
         raise InputError(
             f"{argument} has shape {found.shape}: give losses of one run, (examples,), or of"
-            " several, (runs, examples); average repeats first."
+            " several, (runs, examples); average repeats first.",
+            argument=argument,
         )
     missing = np.isnan(found)
     if missing.all():
-        raise InputError(f"{argument} holds nothing but NaN: no run has finished.")
+        raise InputError(f"{argument} holds nothing but NaN: no run has finished.", argument=argument)
     bad = np.flatnonzero(missing.any(axis=1) & ~missing.all(axis=1))
     if len(bad):
         listed = ", ".join(map(str, bad[:5])) + (" …" if len(bad) > 5 else "")
         raise InputError(
             f"{argument} holds NaN on some examples of run(s) {listed}: give each a loss, infinite"
-            " where it is too large for a number, or NaN on all examples of a run that failed."
+            " where it is too large for a number, or NaN on all examples of a run that failed.",
+            argument=argument,
         )
     return found
 

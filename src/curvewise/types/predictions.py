@@ -354,7 +354,8 @@ def check_labelled(labels: AnyArray, argument: str, remedy: str = "") -> None:
     mark = next(mark for mark in UNLABELLED if (labels == mark).any())
     raise InputError(
         f"{argument} holds {mark}, which usually marks an example without a label: "
-        f"{remedy or 'leave these examples out'}, or number the classes from 0."
+        f"{remedy or 'leave these examples out'}, or number the classes from 0.",
+        argument=argument,
     )
 
 
@@ -424,7 +425,8 @@ def as_predictions(
     if len(values.shape) == 3 and axes is None and kind != "probabilities":
         raise InputError(
             f"{argument} has three axes: say what they are, {arg('axes', ('runs', 'examples', 'repeats'))} or "
-            f"{arg('axes', ('runs', 'examples', 'classes'))}."
+            f"{arg('axes', ('runs', 'examples', 'classes'))}.",
+            argument=argument,
         )
     if axes is None:
         _check_order(values.shape, truth, argument)
@@ -576,11 +578,13 @@ def _directed(given: Predictions, directed: bool, argument: str) -> Predictions:
     if given.kind == "errors":
         raise InputError(
             f"{argument} holds 0 and 1, and nothing says whether 1 means wrong or right: pass {arg('kind', 'errors')} "
-            f"or {arg('kind', 'correct')}; for predicted classes pass {arg('labels')}."
+            f"or {arg('kind', 'correct')}; for predicted classes pass {arg('labels')}.",
+            argument=argument,
         )
     raise InputError(
         f"{argument} holds numbers, and nothing says whether low or high ones are better: pass {arg('kind', 'losses')} "
-        f"or {arg('kind', 'scores')}."
+        f"or {arg('kind', 'scores')}.",
+        argument=argument,
     )
 
 
@@ -629,7 +633,8 @@ def _as_source(predictions: Any, argument: str) -> Any:
     if hasattr(predictions, "columns"):
         raise InputError(
             f"{argument} is a table: pass load_predictions(table), which finds runs, examples and values by the names "
-            "of its columns, or table.to_numpy() for runs × examples."
+            "of its columns, or table.to_numpy() for runs × examples.",
+            argument=argument,
         )
     # A memory map or a stack of files stays on disk.
     lazy = all(hasattr(predictions, name) for name in ("shape", "dtype", "__getitem__"))
@@ -639,14 +644,16 @@ def _as_source(predictions: Any, argument: str) -> Any:
     if len(values.shape) not in (2, 3) or 0 in values.shape:
         raise InputError(
             f"{argument} has shape {tuple(values.shape)}; it must be runs × examples (× repeats or classes), none of "
-            "them empty. One score per run says less: it is enough to compare trainings on one test set."
+            "them empty. One score per run says less: it is enough to compare trainings on one test set.",
+            argument=argument,
         )
     if values.dtype.kind == "O":
         values = _plain(np.asarray(values), argument)
     if values.dtype.kind not in "biufUS":
         raise InputError(
             f"{argument} has dtype {values.dtype}, which holds no predictions: save classes as whole numbers, "
-            "probabilities or logits as float32."
+            "probabilities or logits as float32.",
+            argument=argument,
         )
     return values
 
@@ -675,30 +682,36 @@ def _kind_of(values: Any, labels: AnyArray | None, axes: Sequence[str] | None, a
         if first.dtype.kind == "f" and (first != np.round(first)).any():
             raise InputError(
                 f"{argument} holds numbers that are no classes, and there are labels: pass {arg('kind', 'losses')} or "
-                f"{arg('kind', 'scores')}, or {arg('kind', 'probabilities')} with an axis for the classes."
+                f"{arg('kind', 'scores')}, or {arg('kind', 'probabilities')} with an axis for the classes.",
+                argument=argument,
             )
         # 0 and 1 among ten classes are hits or errors far more often than predictions of two classes.
         if len(np.unique(labels)) > 2 and _all_flags(values):
             raise InputError(
                 f"{argument} holds only 0 and 1, and labels has {len(np.unique(labels))} classes: pass "
                 f"{arg('kind', 'correct')} if 1 means right, {arg('kind', 'errors')} if it means wrong, or "
-                f"{arg('kind', 'labels')} if these are predicted classes."
+                f"{arg('kind', 'labels')} if these are predicted classes.",
+                argument=argument,
             )
         if first.dtype == bool and labels.dtype != bool:
             raise InputError(
                 f"{argument} holds booleans, and labels does not: pass {arg('kind', 'correct')} if True means right, "
-                f"{arg('kind', 'errors')} if it means wrong, or {arg('kind', 'labels')} if these are predicted classes."
+                f"{arg('kind', 'errors')} if it means wrong, or {arg('kind', 'labels')} if these are predicted classes.",
+                argument=argument,
             )
         return "labels"
     if first.dtype.kind in "USO":
-        raise InputError(f"{argument} holds names of classes: pass {arg('labels')} with the true ones.")
+        raise InputError(
+            f"{argument} holds names of classes: pass {arg('labels')} with the true ones.", argument=argument
+        )
     if _all_flags(values):
         return "errors"
     if first.dtype.kind == "f":
         return "losses"
     raise InputError(
         f"{argument} holds whole numbers other than 0 and 1: pass {arg('labels')} if these are predicted classes, "
-        f"{arg('kind', 'losses')} or {arg('kind', 'scores')} for others."
+        f"{arg('kind', 'losses')} or {arg('kind', 'scores')} for others.",
+        argument=argument,
     )
 
 
@@ -718,13 +731,15 @@ def _check_order(shape: tuple[int, ...], labels: AnyArray | None, argument: str)
     if labels is not None and rows == columns == len(labels):
         raise InputError(
             f"{argument} has as many rows as columns ({rows:,}), so that it is not clear which are the runs: pass "
-            f"{arg('axes', ('runs', 'examples'))} or {arg('axes', ('examples', 'runs'))}."
+            f"{arg('axes', ('runs', 'examples'))} or {arg('axes', ('examples', 'runs'))}.",
+            argument=argument,
         )
     if labels is None and rows >= columns:
         wide = f"{columns:,} column" + ("" if columns == 1 else "s")
         raise InputError(
             f"{argument} has {rows:,} rows and {wide}. Rows are runs, and there would be at least as many as examples: "
-            f"pass {arg('axes', ('runs', 'examples'))} if that is so, or {arg('axes', ('examples', 'runs'))}."
+            f"pass {arg('axes', ('runs', 'examples'))} if that is so, or {arg('axes', ('examples', 'runs'))}.",
+            argument=argument,
         )
 
 
@@ -736,7 +751,8 @@ def _coded(
         if len(values.shape) != 3:
             raise InputError(
                 f"{argument} of kind 'probabilities' needs an axis for the classes. Of one probability for two classes "
-                "make np.stack([1 - p, p], axis=2), or predicted classes, (p > 0.5).astype(int)."
+                "make np.stack([1 - p, p], axis=2), or predicted classes, (p > 0.5).astype(int).",
+                argument=argument,
             )
         truth = _whole(labels, "labels")
         if truth.max() >= values.shape[2]:
@@ -757,7 +773,7 @@ def _coded(
     # np.unique would make a class of NaN.
     held = np.asarray(values)
     if held.dtype.kind == "f" and not np.isfinite(held).all():
-        raise InputError(f"{argument} holds NaN or infinite values: a run that diverged?")
+        raise InputError(f"{argument} holds NaN or infinite values: a run that diverged?", argument=argument)
     names, codes = _codes(np.concatenate([labels.ravel(), held.ravel()]))
     size = len(labels)
     if named and not np.isin(codes[size:], codes[:size]).any():
@@ -777,7 +793,7 @@ def _entries(given: ArrayLike, argument: str) -> AnyArray:
     """Return labels or groups as an array in which none is missing."""
     values = _plain(np.asarray(as_unmasked(given, argument)), argument)
     if values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise InputError(f"{argument} holds NaN or infinite values: every example needs one.")
+        raise InputError(f"{argument} holds NaN or infinite values: every example needs one.", argument=argument)
     return values
 
 
@@ -787,7 +803,7 @@ def _plain(values: AnyArray, argument: str) -> AnyArray:
         return values
     held = values.ravel().tolist()
     if missing := count_missing(held):
-        raise InputError(f"{argument} holds {missing} missing value(s), such as None or NaN.")
+        raise InputError(f"{argument} holds {missing} missing value(s), such as None or NaN.", argument=argument)
     if any(isinstance(v, str | bytes) for v in held):
         return values.astype(str)
     try:
@@ -813,9 +829,9 @@ def _codes(names: AnyArray) -> tuple[AnyArray, NDArray[np.int64]]:
 
 def _whole(labels: AnyArray, argument: str) -> NDArray[np.int64]:
     if labels.dtype.kind not in "biuf" or not np.isfinite(labels).all():
-        raise InputError(f"{argument} must hold whole numbers: the class of each example.")
+        raise InputError(f"{argument} must hold whole numbers: the class of each example.", argument=argument)
     codes = labels.astype(np.int64)
     if (codes != labels).any() or codes.min() < 0:
         odd = labels[(codes != labels) | (codes < 0)][0]
-        raise InputError(f"{argument} must hold classes 0, 1, …, not {brief(odd)}.")
+        raise InputError(f"{argument} must hold classes 0, 1, …, not {brief(odd)}.", argument=argument)
     return codes

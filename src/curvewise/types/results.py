@@ -136,7 +136,8 @@ class Unit:
             raise InputError(
                 f"{argument} holds {int(bad.sum())} value(s) that are NaN or infinite. Leave failed runs out on "
                 f"purpose and say so ({arg('drop_failed', True)} when they are read), or give them the value "
-                "of a blind guess."
+                "of a blind guess.",
+                argument=argument,
             )
         # Percentages read as fractions would be off by a factor of 100 without any other sign.
         if not self.bounded or not array.size:
@@ -145,7 +146,10 @@ class Unit:
         if array.min() < -slack or array.max() > self.top + slack:
             worst = array.min() if array.min() < 0 else array.max()
             raise InputError(
-                f"{argument} holds {worst:g}, which is no {self.name} (0 to {self.top:g}). " + self._remedy(array)
+                f"{argument} holds {worst:g}, which is no {self.name} (0 to {self.top:g}).",
+                argument=argument,
+                value=float(worst),
+                remedy=self._remedy(array),
             )
         inside = np.clip(array, 0.0, self.top)
         return self.top - inside if self.higher_is_better else inside
@@ -457,26 +461,32 @@ def as_floats(values: ArrayLike, argument: str) -> FloatArray:
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{argument} must hold numbers: {error}.") from None
+        raise InputError(f"{argument} must hold numbers: {error}.", argument=argument) from None
 
 
 def as_unmasked(values: Any, argument: str) -> Any:
     """Return an array; refuse one that is masked in part."""
     # numpy would hand out the numbers below the mask, as if nothing had been left out.
     if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
-        raise InputError(f"{argument} is a masked array: pass only the entries that count, such as {argument}[~mask].")
+        raise InputError(
+            f"{argument} is a masked array: pass only the entries that count, such as {argument}[~mask].",
+            argument=argument,
+        )
     try:
         return values if hasattr(values, "dtype") else np.asarray(values)
     except ValueError:
         raise InputError(
-            f"{argument} is no array: its rows have unequal lengths, or arrays of several kinds are put together."
+            f"{argument} is no array: its rows have unequal lengths, or arrays of several kinds are put together.",
+            argument=argument,
         ) from None
 
 
 def as_column(values: NDArray[Any], argument: str, count: int, noun: str) -> NDArray[Any]:
     """Return an array with one entry for each of ``count`` rows, or raise an error that names the argument."""
     if values.shape != (count,):
-        raise InputError(f"{argument} has shape {values.shape} for {count} {noun}: give one for each.")
+        raise InputError(
+            f"{argument} has shape {values.shape} for {count} {noun}: give one for each.", argument=argument
+        )
     return values
 
 

@@ -390,7 +390,8 @@ def read_scores(
             raise InputError(
                 f"{argument} holds {len(array):,} values that are 0 or 1, and is read as one score per run. If these"
                 f" are the answers of one run to {len(array):,} examples, pass an array of one row, a[None, :], and"
-                f" {arg('kind', 'correct')} or {arg('kind', 'errors')}."
+                f" {arg('kind', 'correct')} or {arg('kind', 'errors')}.",
+                argument=argument,
             )
     name = unit or "fraction"
     if higher_is_better is None and name in ("fraction", "percent"):
@@ -404,9 +405,14 @@ def read_scores(
     scores = []
     for argument, values in given.items():
         if not _is_scores(values):
-            raise InputError(f"{argument} is not one score per run, and another is: pass the same for all.")
+            raise InputError(
+                f"{argument} is not one score per run, and another is: pass the same for all.", argument=argument
+            )
         if len(values) < 2:
-            raise InputError(f"{argument} holds {len(values)} score(s): the spread between runs needs two or more.")
+            raise InputError(
+                f"{argument} holds {len(values)} score(s): the spread between runs needs two or more.",
+                argument=argument,
+            )
         errors = measure.errors(values, argument)
         scores.append(-errors if name == "score" else errors)
     return scores, name

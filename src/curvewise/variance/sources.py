@@ -434,7 +434,8 @@ def _read_answers(
     if not predictions.binary:
         raise InputError(
             f"{argument} holds losses or repeats; disagreement needs one predicted class (or 0/1"
-            " error) of each run for each example."
+            " error) of each run for each example.",
+            argument=argument,
         )
     return predictions
 
