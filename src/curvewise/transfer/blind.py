@@ -18,11 +18,11 @@ from curvewise.stats.clusters import cluster_degrees, cluster_variance
 from curvewise.stats.intervals import score_interval
 from curvewise.text import format_number
 from curvewise.transfer.constant import (
-    BLOCK,
     LOSSES,
     TargetElements,
     as_targets,
     best_constant,
+    blocks_of,
     example_losses,
     find_loss,
     rounding,
@@ -254,10 +254,9 @@ def _own_loss(
     function, prediction = loss
     argument = "targets" if test_targets is None else "test_targets"
     array = as_targets(targets if test_targets is None else test_targets, argument, numbers=False)
-    step = max(1, BLOCK * len(array) // array.size)
     parts = []
-    for start in range(0, len(array), step):
-        block = array[start : start + step]
+    for rows in blocks_of(len(array), array.size // len(array)):
+        block = array[rows]
         part = np.asarray(function(prediction, block))
         if part.shape != (len(block),) or part.dtype.kind not in "biuf":
             raise InputError(
