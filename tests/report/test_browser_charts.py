@@ -104,6 +104,19 @@ def test_the_mean_of_seeds_narrows_with_their_number(
     assert place.locator(".still").is_visible(), "the distribution of the runs stays"
 
 
+@pytest.mark.parametrize("low", [0.12, 0.1])
+def test_a_scale_of_values_has_three_ticks_or_more(opened: Opened, tmp_path: Path, low: float) -> None:
+    runs = {"method": ["scratch", "scratch", "new", "new"], "n": [10, 1000] * 2, "risk": [1.04, 0.3, 0.8, low]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cw.CurvewiseWarning)
+        found = cw.measure_transfer(runs, blind=1.0, maximal=0.0)
+    page = opened(cw.write_report(found, tmp_path / "report.html"), viewport={"width": 1280, "height": 900})
+    page.wait_for_selector(".grid text")
+    ticks = page.locator(".grid text[text-anchor=end]").all_text_contents()
+    assert len(ticks) >= 3
+    assert ticks == sorted(ticks, key=float)
+
+
 def test_transfer_is_read_off_at_any_size(opened: Opened, results: dict[str, Any], page_of_all: Path) -> None:
     found = results["transfer"]
     page = opened(page_of_all)

@@ -99,6 +99,15 @@ def test_what_is_not_known_is_refused(curves, tmp_path, given, message):
     assert not any(tmp_path.iterdir())
 
 
+def test_a_folder_is_no_page_and_a_file_no_folder(curves, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(cw.InputError, match="is a folder"):
+        cw.write_report(curves, tmp_path)
+    with pytest.raises(cw.InputError, match="is a file"):
+        export_report(curves, tmp_path / "file")
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
 BAD = ("=1+1", "+cmd", "-cmd", "@sum", "\tx", "![x](http://evil.example/x.png)", "[x](javascript:x)")
 CONTROL = "a\n# head\x1b[31m\x9b2J\u202e\u2028b\x85c www.evil.example"
 

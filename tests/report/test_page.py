@@ -14,10 +14,11 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from curvewise.report.content import Figure, Report, ReportTable, Runs, Section, group_warnings
+from curvewise.report.content import Figure, Report, ReportTable, Runs, Section, group_warnings, split_sentences
 from curvewise.report.page import MOST_ROWS, embedded, page_of, svg_of
 from curvewise.report.results import results_report
 from curvewise.response.curve import ResponseCurve
+from curvewise.transfer.measure import measure_transfer
 
 pytest.importorskip("jinja2")
 
@@ -138,6 +139,14 @@ def test_no_sentence_stands_on_the_page_twice() -> None:
         assert page.count(sentence) == 1, sentence
     assert page.count("Few runs.") == page.count("a, b: Few runs.") == 1
     assert page.count('href="#warnings"') == 2  # from both sections
+
+
+def test_an_answer_that_opens_with_a_verdict_is_not_repeated_below_it() -> None:
+    runs = {"method": ["scratch"] * 4 + ["new"] * 4, "n": [10, 10, 1000, 1000] * 2}
+    found = measure_transfer(runs | {"risk": [0.8, 0.82, 0.5, 0.49, 0.6, 0.61, 0.4, 0.41]}, blind=0.9, maximal=0.1)
+    page = page_of(results_report(found))
+    for sentence in split_sentences(found.sentences()):
+        assert page.count(sentence) == 1, sentence
 
 
 def test_sections_with_one_question_stand_under_it() -> None:

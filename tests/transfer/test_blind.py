@@ -362,6 +362,17 @@ def test_one_example_has_no_interval():
     assert np.isnan(got.control().std)
 
 
+@pytest.mark.parametrize(
+    ("targets", "loss"), [([0.0, 2.0], "l1"), ([0.0, 2.0], "l2"), ([[1.0, 0.0], [0.0, 1.0]], "angular")]
+)
+def test_two_examples_have_no_spread_around_their_own_constant(targets, loss):
+    with pytest.warns(CurvewiseWarning, match="two examples"):
+        got = blind_guess(targets, loss)
+    assert np.isnan([got.risk.low, got.risk.high, got.std]).all()
+    with pytest.warns(CurvewiseWarning, match="makes its risk low by about 1/3"):
+        assert np.isfinite(blind_guess([[0.0, 1.0], [2.0, 5.0], [3.0, 3.0]], "l1", per="pixel").risk.width)
+
+
 def test_classes_never_seen_need_smoothing():
     with pytest.raises(InputError, match=r"never have.*smoothing=1 .*blind=cw.transfer.blind_guess\("):
         blind_guess([0, 0, 1], "cross-entropy", test_targets=[0, 2])
@@ -375,10 +386,10 @@ def test_classes_never_seen_need_smoothing():
 
 
 def test_examples_without_any_target_are_left_out():
-    values = np.array([[1.0, 3.0], [np.nan, np.nan], [2.0, np.nan]])
+    values = np.array([[1.0, 3.0], [np.nan, np.nan], [2.0, np.nan], [2.0, 5.0]])
     with pytest.warns(CurvewiseWarning, match="1 example"):
         got = blind_guess(values, "l2", ignore=np.nan, per="all")
-    assert got.examples == 2
+    assert got.examples == 3
     assert np.isnan(got.losses[1])
 
 
@@ -422,6 +433,7 @@ BAD = {
     "one-hot": ((np.eye(3, dtype=int), "error"), {}, "indicator"),
     "range": (([0, 1, 7], "error"), {"classes": 3}, "holds 7"),
     "names": ((["a", "b"], "error"), {"classes": ["a", "c"]}, "holds 'b'"),
+    "nan class": (([0, 1], "error"), {"classes": [0, 1, np.nan]}, "names or numbers"),
     "no classes": (([0, 1], "error"), {"classes": 0}, "at least 1"),
     "classes": (([0.0, 1.0], "l1"), {"classes": 2}, "no meaning"),
     "smoothing": (([0.0, 1.0], "l1"), {"smoothing": 1}, "for cross-entropies"),

@@ -108,6 +108,7 @@ def test_arrays_are_drawn_on_given_axes_and_colours_as_colours() -> None:
         (lambda: compare_images({}, TARGETS), "dict of methods"),
         (lambda: compare_images({"a": TARGETS}, TARGETS, loss="huber"), "l1, l2"),
         (lambda: compare_images({"a": np.zeros(4)}, np.zeros(4)), "no images"),
+        (lambda: compare_images({"a": TARGETS}, np.where(TARGETS > 1, np.nan, TARGETS)), "targets holds NaN"),
         (lambda: plot_predictions({"a": TARGETS}), "targets"),
         (lambda: plot_predictions(found(), targets=TARGETS), "already"),
         (lambda: plot_predictions({"a": TARGETS}, targets=TARGETS, channel=1), "channels 0 to 0"),
@@ -117,3 +118,11 @@ def test_arrays_are_drawn_on_given_axes_and_colours_as_colours() -> None:
 def test_what_does_not_go_together_is_refused(given: Any, match: str) -> None:
     with pytest.raises(InputError, match=match):
         given()
+
+
+def test_a_network_that_predicted_nan_is_named() -> None:
+    made = compare_images({"good": TARGETS, "diverged": np.full_like(TARGETS, np.nan)}, TARGETS)
+    assert made.sentences().endswith("good 0, diverged unknown.")
+    texts = [t.get_text() for t in plot_predictions(made).texts]
+    assert texts.count("unknown") == len(TARGETS)
+    assert "nan" not in texts

@@ -8,7 +8,6 @@ from typing import Any, cast
 import numpy as np
 from matplotlib import rcParams
 from matplotlib.axes import Axes
-from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.text import Annotation
@@ -90,37 +89,27 @@ def finish(
         ax.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
     box = None
     if caption is None:
-        figure = ax.get_figure(root=True)
-        caption = own or (figure is not None and figure.get_layout_engine() is not None and not is_narrow(ax))
+        caption = has_room(ax, own)
     if legend and key:
         handles, labels = zip(*key, strict=True)
-        box = make_legend(ax, handles, map(plain, labels), outside=own, columns=columns)
+        # Among the data: opaque, without a frame, smaller in narrow Axes.
+        small = {"fontsize": 7.0, "handlelength": 1.6, "handletextpad": 0.5, "columnspacing": 0.9}
+        look = small if is_narrow(ax) and not own else {}
+        box = make_legend(ax, handles, map(plain, labels), outside=own, columns=columns, **look)
         if not own:
-            _inside(ax, box, loc, columns)
+            if loc is not None:
+                box.set_loc(cast("Any", loc))
+            box.get_frame().set(alpha=1.0, linewidth=0.0)
+            box.set_in_layout(False)  # a layout would shrink the Axes for a legend that is wider
     if caption:
         write_caption(ax, lines, under=box if own else None, indent=indent)
 
 
-def _inside(ax: Axes, box: Legend, loc: str | None, columns: int) -> None:
-    """A legend among the data: opaque, without a frame, smaller in narrow Axes."""
-    if is_narrow(ax):
-        texts, handles = [t.get_text() for t in box.get_texts()], box.legend_handles
-        box = ax.legend(
-            [h for h in handles if h is not None],
-            [str(i) for i in range(len(texts))],
-            fontsize=7.0,
-            ncols=columns,
-            borderpad=0.2,
-            handlelength=1.6,
-            handletextpad=0.5,
-            columnspacing=0.9,
-        )
-        for artist, text in zip(box.get_texts(), texts, strict=True):
-            artist.set_text(text)
-    if loc is not None:
-        box.set_loc(cast("Any", loc))
-    box.get_frame().set(alpha=1.0, linewidth=0.0)
-    box.set_in_layout(False)  # a layout would shrink the Axes for a legend that is wider
+def has_room(ax: Axes, own: bool) -> bool:
+    """Tell whether text may stand beside or below the Axes: in a figure of ours, or where a layout makes room."""
+    figure = ax.get_figure(root=True)
+    moved = figure is not None and figure.get_layout_engine() is not None
+    return own or (moved and not is_narrow(ax))
 
 
 def plain(text: str) -> str:

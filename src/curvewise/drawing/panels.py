@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -90,12 +90,24 @@ def name_ends(
     rows = max((name.count("\n") + 1 for name in names), default=1)
     places, _ = end_places(ax, [y for _, y in ends], rows, tall)
     for end, name, shade, height in zip(ends, names, shades, places, strict=True):
-        line = {"arrowstyle": "-", "color": shade, "linewidth": 0.6, "alpha": 0.7}
-        line |= {"shrinkA": 1.0, "shrinkB": 2.0, "relpos": (0.0, 0.5)}
-        look: dict[str, Any] = {"va": "center", "ha": "left", "fontsize": 9.0, "arrowprops": line}
-        look["color"] = word_shade(shade)
-        place = (1.035, height)
-        ax.annotate(name, end, place, textcoords="axes fraction", annotation_clip=False, gid=END, **look)
+        write_end(ax, end, name, (1.035, height), shade, fontsize=9.0)
+
+
+def write_end(
+    ax: Axes,
+    end: tuple[float, float],
+    name: str,
+    place: tuple[float, float],
+    shade: str,
+    line: Mapping[str, Any] | None = None,
+    **look: Any,
+) -> None:
+    """Write a name beside the Axes, at a place in shares of them, with a thin line to the end of its curve."""
+    side = place[0] < 0.5
+    arrow = {"arrowstyle": "-", "color": shade, "linewidth": 0.6, "alpha": 0.7, "shrinkA": 1.0, "shrinkB": 2.0}
+    arrow |= {"relpos": (float(side), 0.5), **(line or {})}
+    look |= {"va": "center", "ha": "right" if side else "left", "color": word_shade(shade), "gid": END}
+    ax.annotate(name, end, place, textcoords="axes fraction", annotation_clip=False, arrowprops=arrow, **look)
 
 
 def figure_size(ax: Axes) -> tuple[float, float]:

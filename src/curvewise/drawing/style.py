@@ -290,7 +290,9 @@ def caption_width(ax: Axes, indent: float = 0.0) -> int:
     return int(width * 72 / 4.95)
 
 
-def make_legend(ax: Axes, handles: Sequence[Any], labels: Iterable[str], outside: bool, columns: int = 1) -> Legend:
+def make_legend(
+    ax: Axes, handles: Sequence[Any], labels: Iterable[str], outside: bool, columns: int = 1, **look: Any
+) -> Legend:
     """A legend: under the x label of our own figure, or inside Axes that belong to someone."""
     texts = list(labels)
     place: dict[str, Any] = {"loc": "best"}
@@ -308,15 +310,8 @@ def make_legend(ax: Axes, handles: Sequence[Any], labels: Iterable[str], outside
         fits = [k for k in range(columns, 0, -1) if _legend_inches(texts, k) <= figure.get_size_inches()[0]]
         columns = next(iter(fits), 1)
     # A label with a leading underscore would be left out, hence numbers first and texts after.
-    legend = ax.legend(
-        list(handles),
-        [str(i) for i in range(len(texts))],
-        frameon=not outside,
-        ncols=columns,
-        borderpad=0.2,
-        handlelength=2.6,
-        **place,
-    )
+    look = {"frameon": not outside, "ncols": columns, "borderpad": 0.2, "handlelength": 2.6} | place | look
+    legend = ax.legend(list(handles), [str(i) for i in range(len(texts))], **look)
     for artist, text in zip(legend.get_texts(), texts, strict=True):
         artist.set_text(text)
     return legend

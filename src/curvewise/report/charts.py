@@ -165,14 +165,13 @@ def _grid(low: float, high: float, exact: Iterable[float]) -> FloatArray:
 
 
 def _series(curve: Curve, grid: FloatArray, sizes: FloatArray, runs: Measurements | None) -> dict[str, Any]:
-    ends_of = {"value": "estimate", "low": "low", "high": "high"}
+    times, _ = _percent(curve.unit.name)
     try:
         every = [curve.interval_at(float(n)).data_reliance for n in sizes]
-        times, _ = _percent(curve.unit.name)
-        reliance = {k: _short(times * getattr(i, v) for i in every) for k, v in ends_of.items()}
+        ends_of = zip(("value", "low", "high"), zip(*every, strict=True), strict=True)
+        reliance = {k: _short(times * v for v in values) for k, values in ends_of}
     except CurvewiseError:  # the form cannot say β_N
         reliance = None
-    times, _ = _percent(curve.unit.name)
     band = curve.band(grid, runs=np.inf)
     ends = curve.errors_at([float(curve.n[0]), curve.largest_n])
     return {
@@ -192,10 +191,13 @@ def _points(curve: Curve, runs: Measurements | None) -> list[dict[str, Any]]:
         labels = [", ".join(f"{k} {own.labels[k][i]}" for k in marks) for i in range(len(own))]
         rows = zip(own.n.tolist(), own.error.tolist(), labels, strict=True)
     else:
-        over = [f"mean of {int(k)} runs" if k > 1 else "one run" for k in curve.runs]
-        rows = zip(curve.n.tolist(), curve.mean.tolist(), over, strict=True)
+        rows = zip(curve.n.tolist(), curve.mean.tolist(), map(_mean_of, curve.runs), strict=True)
     times, _ = _percent(curve.unit.name)
     return [{"n": n, "value": float(f"{times * v:.6g}"), "label": label} for n, v, label in rows if np.isfinite(v)]
+
+
+def _mean_of(runs: float) -> str:
+    return f"mean of {int(runs)} runs" if runs > 1 else "one run"
 
 
 def _percent(unit: str) -> tuple[float, str]:
@@ -206,6 +208,11 @@ def _percent(unit: str) -> tuple[float, str]:
 def _short(values: Iterable[float]) -> list[float]:
     """Round to six digits, which halves the size of a page."""
     return [float(f"{v:.6g}") for v in values]
+
+
+def _line(n: FloatArray, value: FloatArray, low: FloatArray, high: FloatArray) -> dict[str, list[float]]:
+    """Make a line with its band."""
+    return {"n": _short(n), "value": _short(value), "low": _short(low), "high": _short(high)}
 
 
 def response_chart(curve: ResponseCurve) -> dict[str, Any]:
@@ -223,7 +230,7 @@ def response_chart(curve: ResponseCurve) -> dict[str, Any]:
     series: dict[str, Any] = {
         "name": curve.model,
         "points": _measured(x, value, low, high, labels),
-        "line": {"n": _short(x), "value": _short(value), "low": _short(low), "high": _short(high)},
+        "line": _line(x, value, low, high),
     }
     columns = [{"key": "line", "title": "accuracy (%) at {at}"}]
     if math.isfinite(clean):
@@ -323,19 +330,14 @@ def transfer_chart(result: TransferResult, task: str) -> dict[str, Any] | None:
     gains = {i.method: i for i in result.improvements if i.task == task}
     series: list[dict[str, Any]] = []
     for curve in (c for c in result.curves if c.task == task and len(c.n)):
-        ends = {"value": curve.calibrated, "low": curve.low, "high": curve.high}
-        over = [f"mean of {int(k)} runs" if k > 1 else "one run" for k in curve.runs]
-        one: dict[str, Any] = {
-            "name": curve.method,
-            "points": _measured(curve.n, curve.calibrated, curve.low, curve.high, over),
-            "line": {"n": _short(curve.n), **{k: _short(v) for k, v in ends.items()}},
-        }
+        ends = (curve.n, curve.calibrated, curve.low, curve.high)
+        points = _measured(*ends, [_mean_of(k) for k in curve.runs])
+        one: dict[str, Any] = {"name": curve.method, "points": points, "line": _line(*ends)}
         if curve.method == result.scratch:
             one["tone"] = "ink"
         gain = gains.get(curve.method)
         if gain is not None and len(gain.n):
-            known = {"value": gain.gain, "low": gain.gain_low, "high": gain.gain_high}
-            one["gain"] = {"n": _short(gain.n), **{k: _short(v) for k, v in known.items()}}
+            one["gain"] = _line(gain.n, gain.gain, gain.gain_low, gain.gain_high)
         series.append(one)
     sizes = np.unique(np.concatenate([np.zeros(0), *(s["line"]["n"] for s in series)]))
     values = [v for s in series for k in ("value", "low", "high") for v in s["line"][k] if math.isfinite(v)]

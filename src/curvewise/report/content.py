@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any, Self
 
 from curvewise.errors import neutral
@@ -225,10 +226,11 @@ class Report:
             kept = []
             for text in section.text:
                 parts = split_sentences(text)
-                # Only sentences at the beginning: later ones may be about something else than those of the answer.
-                same = next((i for i, (a, b) in enumerate(zip(parts, answer, strict=False)) if a != b), None)
-                same = min(len(parts), len(answer)) if same is None else same
-                rest = " ".join(parts[same:])
+                # Only sentences at the beginning: later ones may be about something else than those of the answer,
+                # which may open with a verdict of its own.
+                begin = answer.index(parts[0]) if parts[0] in answer else len(answer)
+                same = list(takewhile(lambda pair: pair[0] == pair[1], zip(parts, answer[begin:], strict=False)))
+                rest = " ".join(parts[len(same) :])
                 if rest and rest not in stated:
                     kept.append(rest)
                 stated |= {text, rest}

@@ -69,6 +69,8 @@ def export_report(
     _check("figures", figures, FIGURES)
     report = _distinct(report_of(source, title=title, question=question))
     place = Path(folder)
+    if place.exists() and not place.is_dir():
+        raise InputError("is a file: give a folder.", argument="folder", value=str(folder))
     place.mkdir(parents=True, exist_ok=True)
     for name in exported_files(report, formats, figures, index):
         # Writing through a link would change a file outside the folder.

@@ -111,9 +111,9 @@ def show_transfer(findings: StudyFindings) -> None:
     if all(starts) or not any(starts):
         return
     title = QUESTIONS["transfer"]
-    result, problem = attempt(lambda: measure_transfer(transfer_risks(findings.study, metric=findings.word)))
+    risks = partial(transfer_risks, findings.study, metric=findings.word)
+    result = findings.ask(title, lambda: measure_transfer(risks()), "Transfer is not measured: ")
     if result is None:
-        findings.sections.append(Section(title, (f"Transfer is not measured: {problem}",)))
         return
     findings.found["transfer"] = result
     findings.sections.append(name_parts(section_of(result, title), "transfer", "Gains with 95% intervals"))
@@ -126,11 +126,9 @@ def show_images(findings: StudyFindings) -> None:
     if not findings.study.keep.predictions or findings.study.dataset.y.ndim != 4:
         return
     title = "What do the methods predict?"
-    result, problem = attempt(lambda: predicted_images(findings.study))
-    if result is None:
-        findings.sections.append(Section(title, (f"Predicted images are not shown: {problem}",)))
-        return
-    findings.sections.append(name_parts(section_of(result, title), "images", "Losses of these images"))
+    result = findings.ask(title, partial(predicted_images, findings.study), "Predicted images are not shown: ")
+    if result is not None:
+        findings.sections.append(name_parts(section_of(result, title), "images", "Losses of these images"))
 
 
 _FORM = re.compile(r" Form: [^:]*, a weighted mean of \d+ forms, [^:]*$")
@@ -157,9 +155,9 @@ def show_curves(findings: StudyFindings) -> None:
     findings.left_out += [*_without_curve(left), *_ahead(findings, left)]
     title = f"How does the {findings.word} fall with data?"
     chosen = kept.select(np.isin(kept.learner, curved))
-    curves, problem = attempt(lambda: fit_learning_curves(chosen, form=findings.form))
+    fit = partial(fit_learning_curves, chosen, form=findings.form)
+    curves = findings.ask(title, fit, f"No curves of form {findings.form}: ")
     if curves is None:
-        findings.sections.append(Section(title, (f"No curves of form {findings.form}: {problem}",)))
         return
     findings.found["curves"] = curves
     labels = findings.runs.labels
@@ -238,9 +236,9 @@ def compare_best(findings: StudyFindings) -> None:
         f"{a.label} and {b.label} are the two best of {len(found)} learners by the same runs, so the comparison is "
         "slightly optimistic."
     )
-    result, problem = attempt(lambda: compare_runs(a.read(), b.read(), names=(a.label, b.label), paired=False))
+    compare = partial(compare_runs, names=(a.label, b.label), paired=False)
+    result = findings.ask(title, lambda: compare(a.read(), b.read()), "There is no comparison of runs: ")
     if result is None:
-        findings.sections.append(Section(title, (f"There is no comparison of runs: {problem}",)))
         return
     findings.found["better"] = result
     section = name_parts(section_of(result, title), "better", "Differences with 95% intervals")
@@ -345,12 +343,10 @@ def _show_each(
     findings: StudyFindings, kind: str, title: str, label: str, act: Callable[[], Result], key: str = ""
 ) -> None:
     """Add the section of one of several results of a kind, or the reason why there is none."""
-    result, problem = attempt(act)
-    if result is None:
-        findings.sections.append(Section(title, (problem,), label=label))
-        return
-    findings.found.setdefault(kind, {})[key or label] = result
-    findings.sections.append(part_of(result, title, label, kind))
+    result = findings.ask(title, act, label=label)
+    if result is not None:
+        findings.found.setdefault(kind, {})[key or label] = result
+        findings.sections.append(part_of(result, title, label, kind))
 
 
 # Numbers that networks take, over all answers, up to which a report measures invariance itself: about a minute.
@@ -374,9 +370,8 @@ def show_invariance(findings: StudyFindings) -> None:
             why = problem or "`curvewise response invariance` measures the networks when all runs are there."
             findings.sections.append(Section(title, (f"Not measured yet: {why}",)))
             continue
-        found, problem = attempt(partial(_judge_invariance, study, name, kept))
+        found = findings.ask(title, partial(_judge_invariance, study, name, kept), "Invariance is not judged: ")
         if found is None:
-            findings.sections.append(Section(title, (f"Invariance is not judged: {problem}",)))
             continue
         result, settings = found
         findings.found.setdefault("invariance", {})[name] = result
@@ -477,9 +472,8 @@ def _best(findings: StudyFindings, curves: Sequence[Curve]) -> None:
         title = f"{findings.word.capitalize()} at n = {result.at:,.0f} with {result.level:.0%} {result.kind} intervals"
         return replace(section, tables=tuple(replace(t, title=title) for t in section.tables))
 
-    found, problem = attempt(compared)
-    without = Section(question, (f"There is no {what} curves of form {findings.form}: {problem}",))
-    findings.sections.append(found or without)
+    found = findings.ask(question, compared, f"There is no {what} curves of form {findings.form}: ")
+    findings.sections += [] if found is None else [found]
 
 
 FEWEST_RUNS, MOST_TRAININGS = 5, 12
@@ -594,6 +588,13 @@ class StudyFindings:
     sections: list[Section] = field(default_factory=list)
     found: dict[str, Any] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
+
+    def ask(self, title: str, act: Callable[[], Found], lost: str = "", *, label: str = "") -> Found | None:
+        """Do what not every study allows; where it fails, return None, and add a section that says why."""
+        result, problem = attempt(act)
+        if result is None:
+            self.sections.append(Section(title, (f"{lost}{problem}",), label=label))
+        return result
 
     @property
     def word(self) -> str:

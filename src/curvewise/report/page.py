@@ -80,6 +80,8 @@ def write_report(
     True
     """
     place = Path(path)
+    if place.is_dir():
+        raise InputError("is a folder.", argument="path", value=str(path), remedy="Add the name of the page.")
     if not place.parent.is_dir():
         raise InputError(
             f"there is no folder {place.parent}.", argument="path", value=str(path), remedy="Make it first."

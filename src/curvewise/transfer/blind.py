@@ -18,11 +18,11 @@ from curvewise.stats.clusters import cluster_degrees, cluster_variance
 from curvewise.stats.intervals import score_interval
 from curvewise.text import format_number
 from curvewise.transfer.constant import (
-    BLOCK,
     LOSSES,
     TargetElements,
     as_targets,
     best_constant,
+    blocks_of,
     example_losses,
     find_loss,
     rounding,
@@ -201,6 +201,8 @@ def _notes(
         notes.append(f"{empty} example(s) without any target were left out.")
     if found.units < 2:
         notes.append("The risk has no interval: it was measured on one example or group only.")
+    elif math.isnan(found.std):
+        notes.append("The risk has no interval: two examples show no spread around a constant found on them.")
     if found.interval.estimate <= nothing:
         notes.append(
             "The blind guess has no loss at all: the targets do not vary, and there is nothing to "
@@ -210,7 +212,7 @@ def _notes(
         notes.append(
             Message(
                 f"A constant for every element was found on {found.units} examples and measured on the same, which "
-                f"makes its risk low by about a {found.units}th: pass {arg('test_targets')}, or {arg('per', 'output')}."
+                f"makes its risk low by about 1/{found.units}: pass {arg('test_targets')}, or {arg('per', 'output')}."
             )
         )
     elif in_sample and len(frequencies) and found.units < 5 * len(frequencies):
@@ -252,10 +254,9 @@ def _own_loss(
     function, prediction = loss
     argument = "targets" if test_targets is None else "test_targets"
     array = as_targets(targets if test_targets is None else test_targets, argument, numbers=False)
-    step = max(1, BLOCK * len(array) // array.size)
     parts = []
-    for start in range(0, len(array), step):
-        block = array[start : start + step]
+    for rows in blocks_of(len(array), array.size // len(array)):
+        block = array[rows]
         part = np.asarray(function(prediction, block))
         if part.shape != (len(block),) or part.dtype.kind not in "biuf":
             raise InputError(
@@ -605,7 +606,7 @@ def _find_classes(
         raise InputError("must be a number, or the names of the classes.", argument="classes", value=classes)
     else:
         known = np.unique(np.asarray(list(classes)))
-    if not len(known) or known.dtype.kind == "O":
+    if not len(known) or known.dtype.kind == "O" or (known.dtype.kind == "f" and np.isnan(known).any()):
         raise InputError("must hold names or numbers, at least one.", argument="classes", value=classes)
     for targets, there in zip(both, seen, strict=True):
         odd = there[~np.isin(there, known)]
@@ -689,7 +690,9 @@ def _mean_loss(
         parts, sizes = (np.bincount(groups, weights=w).astype(np.float64) for w in (parts, sizes))
     parts, sizes = parts[sizes > 0], sizes[sizes > 0]
     units = len(parts)
-    if units < 2:
+    # Two numbers are always equally far from the constant that was found on them: that is no spread.
+    own_two = len(losses) == 2 and mean > 0 and optimism is not None and not (bounded or entropy)
+    if units < 2 or own_two:
         return MeanLoss(Interval(mean, np.nan, np.nan, level), float("nan"), units)
     std = float(np.sqrt(cluster_variance(parts, sizes)))
     tail = 0.5 * (1.0 - level)

@@ -351,17 +351,16 @@ def nearest_direction(vectors: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def _total(vectors: FloatArray, weights: FloatArray, direction: FloatArray) -> FloatArray:
-    cosine = np.clip(_along(vectors, direction), -1.0, 1.0)
-    return np.asarray((weights * np.arccos(cosine)).sum(axis=0))
+    return np.asarray((weights * np.arccos(_cosine(vectors, direction))).sum(axis=0))
 
 
-def _along(vectors: FloatArray, direction: FloatArray) -> FloatArray:
+def _cosine(vectors: FloatArray, direction: FloatArray) -> FloatArray:
     of_each = np.broadcast_to(direction, vectors.shape[1:])
-    return np.asarray(np.einsum("nkd,kd->nk", vectors, of_each))
+    return np.asarray(np.clip(np.einsum("nkd,kd->nk", vectors, of_each), -1.0, 1.0))
 
 
 def _sums(vectors: FloatArray, weights: FloatArray, direction: FloatArray) -> Sums:
-    cosine = np.clip(_along(vectors, direction), -1.0, 1.0)
+    cosine = _cosine(vectors, direction)
     theta = np.arccos(cosine)
     at = theta < AT
     far = np.where(at, 0.0, weights)
@@ -470,9 +469,7 @@ class TargetElements:
     def raw(self, which: Which = ALL) -> Iterator[tuple[slice, NDArray[Any], NDArray[np.bool_]]]:
         """Yield blocks of examples: their elements, and which of them count."""
         size = len(range(*which.indices(self.size))) if isinstance(which, slice) else len(which)
-        step = max(1, BLOCK // max(1, size * self.dimension))
-        for start in range(0, len(self.array), step):
-            rows = slice(start, min(start + step, len(self.array)))
+        for rows in blocks_of(len(self.array), size * self.dimension):
             block = self.array[rows]
             if self.vectors and self.axis is not None:
                 block = np.moveaxis(block, self.axis, -1)
@@ -518,7 +515,7 @@ class TargetElements:
         total: FloatArray | float = 0.0
         for _, values, weight in self.pieces():
             what = values if of is None else of(values)
-            total = total + (np.einsum("be,be...->e...", weight, what))
+            total = total + np.einsum("be,be...->e...", weight, what)
         return np.asarray(total, dtype=np.float64)
 
 

@@ -284,7 +284,7 @@ def _invert(size: float, gap: RiskGap) -> Equivalence:
     if np.isnan(gap.risk):
         nothing = Interval(np.nan, np.nan, np.nan, level)
         return Equivalence(size, nothing, nothing)
-    centre = gap.centre(grid)
+    centre, *_ = gap(grid)
     estimate = float(np.exp(first_crossing(np.log(grid), centre))) if centre[0] > 0 else 0.0
     estimate = float(grid[0]) if centre[0] == 0 else estimate
     low = high = np.nan
@@ -407,10 +407,8 @@ class ScratchCurve:
         points = [inner, sizes]
         if self.curve is not None:
             points.append(np.geomspace(sizes[-1], FARTHEST * sizes[-1], POINTS))
-        found: FloatArray = np.unique(np.concatenate(points))
-        apart = np.diff(np.log(found), prepend=-np.inf) > 1e-12
-        kept: FloatArray = found[apart]
-        return kept
+        found = np.unique(np.concatenate(points))
+        return np.asarray(found[np.diff(np.log(found), prepend=-np.inf) > 1e-12])
 
     def at(self, n: FloatArray) -> ScratchValues:
         """Return scratch at any sizes; values on the grid are kept, since every method needs them."""
@@ -480,13 +478,6 @@ class RiskGap:
         """True if the errors are known, so that there can be an interval."""
         return not (np.isnan(self.variance) or np.isnan(self.scratch.covariance).any())
 
-    def centre(self, n: FloatArray) -> FloatArray:
-        """Return the difference alone."""
-        there = self.scratch.at(n)
-        found = there.risk - self.risk
-        found[there.beyond] = there.band[0] - self.risk
-        return found
-
     def __call__(self, n: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the difference, low and high, as :func:`crossing_interval` takes them."""
         there = self.scratch.at(n)
@@ -509,8 +500,7 @@ class RiskGap:
         degrees = np.divide(total**2, doubt, out=np.full_like(total, np.inf), where=doubt > 0)
         # Satterthwaite's approximation never has fewer degrees than the least of its parts.
         degrees = np.maximum(degrees, min(self.degrees, float(self.scratch.degrees.min())))
-        half: FloatArray = self._quantile(np.minimum(degrees, MANY)) * np.sqrt(total)
-        return half
+        return self._quantile(np.minimum(degrees, MANY)) * np.sqrt(total)
 
     def _quantile(self, degrees: FloatArray | float) -> FloatArray:
         return np.asarray(stdtrit(degrees, 0.5 + self.scratch.level / 2))

@@ -64,6 +64,8 @@ def compare_images(
     if loss not in LOSSES:
         raise InputError(f"use one of {', '.join(LOSSES)}.", argument="loss", value=loss)
     wanted = _images("targets", targets)
+    if not np.isfinite(wanted).all():
+        raise InputError("holds NaN or infinite values, which no loss can be measured by.", argument="targets")
     count = len(wanted)
     kept = np.arange(count) if examples is None else np.asarray(examples)
     if kept.ndim != 1 or not len(kept) or kept.dtype.kind not in "iu" or kept.min() < 0 or kept.max() >= count:
@@ -185,8 +187,8 @@ class PredictedImages(Result):
         for n in self.sizes:
             means = []
             for method in self.methods:
-                losses = [self.loss_of(method, example, n) for example in self.positions]
-                if np.isfinite(losses).all():
+                if self.images_of(method, n) is not None:
+                    losses = [self.loss_of(method, example, n) for example in self.positions]
                     means.append(f"{method} {format_number(float(np.mean(losses)), 3)}")
             parts.append(f"{f'n = {n:,}: ' if n else ''}{', '.join(means)}")
         return f"Mean {self.loss.upper()} loss over {len(self.positions)} images. {'; '.join(parts)}."

@@ -30,6 +30,7 @@ from curvewise.text import (
 from curvewise.transfer.risks import ONE_TASK, Control, TransferRisks, Weight, calibrated_risk
 from curvewise.transfer.runs import (
     MANY,
+    Row,
     StandardError,
     TaskRuns,
     adjust_pvalues,
@@ -181,13 +182,11 @@ class TransferResult(Result):
 
     def curve(self, task: str, method: str) -> RiskCurve:
         """Return the risks of one method on one task."""
-        found: RiskCurve = _find_row(self.curves, task, method)
-        return found
+        return find_row(self.curves, task=task, method=method)
 
     def improvement(self, task: str, method: str) -> Improvement:
         """Return how much better than scratch one method is on one task."""
-        found: Improvement = _find_row(self.improvements, task, method)
-        return found
+        return find_row(self.improvements, task=task, method=method)
 
     def columns(self) -> dict[str, Any]:
         """Return a row for each task and method.
@@ -322,12 +321,14 @@ _HEADINGS = {
 }
 
 
-def _find_row(rows: Sequence[Any], task: str, method: str) -> Any:
-    for row in rows:
-        if (row.task, row.method) == (task, method):
-            return row
-    there = [(row.task, row.method) for row in rows]
-    raise InputError(f"task={task!r}, method={method!r}: there is no such pair; there are {there[:20]!r}.")
+def find_row(rows: Sequence[Row], **wanted: Any) -> Row:
+    """Return the row whose attributes have these values, or raise an error that lists some of those there are."""
+    there = [tuple(getattr(row, name) for name in wanted) for row in rows]
+    if tuple(wanted.values()) in there:
+        return rows[there.index(tuple(wanted.values()))]
+    asked = ", ".join(f"{name}={value!r}" for name, value in wanted.items())
+    noun = "pair" if len(wanted) == 2 else "row"
+    raise InputError(f"{asked}: there is no such {noun}; there are {there[:20]!r}.")
 
 
 def check_name(argument: str, name: str, known: Sequence[str]) -> None:
@@ -791,10 +792,7 @@ class RunSpread(Result):
 
     def row(self, task: str, method: str, n: float) -> MethodSpread:
         """Return one method on one task at one size."""
-        for row in self.rows:
-            if (row.task, row.method, row.n) == (task, method, n):
-                return row
-        raise InputError(f"task={task!r}, method={method!r}, n={n!r}: there is no such row.")
+        return find_row(self.rows, task=task, method=method, n=n)
 
     def columns(self) -> dict[str, Any]:
         """Return a row for each task, method and size."""

@@ -236,7 +236,7 @@ class TaskRuns:
         """Estimate the calibrated mean risk of a method at a size."""
         cell, span = self.cells[method, float(n)], self.blind.risk - self.maximal.risk
         value = float((self.runs.mean[cell] - self.maximal.risk) / span)
-        influence = np.where(self.runs.cell == cell, 1 / span / self.runs.count[cell], 0.0)
+        influence = self.runs.of_mean(cell) / span
         # Derivatives of (R − M) / (B − M) by the blind guess B and by maximal supervision M.
         return TaskEstimate(value, influence, -value / span, (value - 1) / span, self)
 
@@ -298,8 +298,7 @@ class TaskRuns:
     def _spread_over(self, cells: NDArray[np.int64], slopes: FloatArray) -> FloatArray:
         """Turn slopes by the means of cells into slopes by their runs."""
         by_cell = np.bincount(cells, slopes, len(self.runs.size)) / self.runs.count
-        found: FloatArray = by_cell[self.runs.cell]
-        return found
+        return np.asarray(by_cell[self.runs.cell])
 
     def error(self, estimate: TaskEstimate) -> StandardError:
         """Return the standard error of an estimate."""
@@ -511,8 +510,7 @@ class CellRuns:
         _, size = np.unique(self.size, return_inverse=True)
         squares = np.nan_to_num(self.variance) * self.degrees
         pooled = np.bincount(size, squares) / np.maximum(np.bincount(size, self.degrees), 1)
-        found: FloatArray = (squares + STEADY * pooled[size]) / (self.degrees + STEADY)
-        return found
+        return np.asarray((squares + STEADY * pooled[size]) / (self.degrees + STEADY))
 
     def _by_subset(self, influence: FloatArray, lent: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the variance of each size, summing what moves with a training subset, and its degrees of freedom.
@@ -562,8 +560,7 @@ class CellRuns:
 
     @cached_property
     def _residual(self) -> FloatArray:
-        found: FloatArray = self.value - self.mean[self.cell]
-        return found
+        return np.asarray(self.value - self.mean[self.cell])
 
     @cached_property
     def _fold_codes(self) -> NDArray[np.int64]:
@@ -590,8 +587,7 @@ class CellRuns:
         """Sum values over the runs of a cell and subset, square the sums and add them up by cell."""
         sums = np.zeros((len(self.size), self._fold_codes.max() + 1))
         np.add.at(sums, (self.cell, self._fold_codes), values)
-        found: FloatArray = (sums**2).sum(axis=1)
-        return found
+        return np.asarray((sums**2).sum(axis=1))
 
 
 @dataclass(frozen=True)

@@ -451,7 +451,8 @@ def _check_pair(losses: Losses, scratch: Losses, names: tuple[str, str]) -> None
     """Raise unless both are measured on the same examples, in the same kind of loss."""
     (one, n), (two, m) = losses.shape, scratch.shape
     if n != m:
-        turned = " They look transposed: rows are runs." if one == two and one > 1 else ""
+        # As many rows, and more rows than columns: the rows are rather the examples.
+        turned = " They look transposed: rows are runs." if one == two and one > max(n, m) else ""
         raise InputError(
             f"{names[0]} has {n:,} examples and {names[1]} has {m:,}: compare them on the same"
             f" test examples, in the same order.{turned}"

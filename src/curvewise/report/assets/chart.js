@@ -145,7 +145,7 @@ class Chart {
       last = x;
       upright(x, tick(t));
     }
-    for (const t of nice(...spec.y.range, Math.round(inner.height / 55))) {
+    for (const t of nice(...spec.y.range, Math.round(inner.height / 55), 3)) {
       const y = this.Y(t);
       draw("line", { x1: inner.x, x2: right, y1: y, y2: y }, grid);
       draw("text", { x: inner.x - 8, y: y + 4, "text-anchor": "end" }, grid, tick(t));

@@ -11,14 +11,20 @@ const SCALES = {
     label: "number of training samples n, on a scale of 1/√n",
   },
 };
-const nice = (low, high, count) => {
+// Round numbers, about so many; more of them where there would be fewer than the least that a scale needs.
+const nice = (low, high, count, least = 1) => {
   const step = 10 ** Math.floor(Math.log10((high - low) / count));
-  const wide = [1, 2, 5, 10].map((k) => k * step).find((k) => (high - low) / k <= count);
-  const ticks = [];
-  for (let k = Math.ceil(low / wide - 1e-9); k * wide <= high + 1e-9 * wide; k += 1) {
-    ticks.push(Number((k * wide).toPrecision(12)));
-  }
-  return ticks;
+  const ticksAt = (wide) => {
+    const ticks = [];
+    for (let k = Math.ceil(low / wide - 1e-9); k * wide <= high + 1e-9 * wide; k += 1) {
+      ticks.push(Number((k * wide).toPrecision(12)));
+    }
+    return ticks;
+  };
+  const widths = [10, 5, 2, 1].map((k) => k * step);
+  const narrow = widths.filter((wide) => (high - low) / wide > count);
+  const widest = widths[widths.length - narrow.length - 1];
+  return [widest, ...narrow].map(ticksAt).find((ticks) => ticks.length >= least) || ticksAt(step);
 };
 const sizesBetween = (low, high) => {
   const ticks = [];

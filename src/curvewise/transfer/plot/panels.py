@@ -16,19 +16,9 @@ from matplotlib.transforms import ScaledTranslation
 
 from curvewise.drawing.axes import is_narrow, width_of
 from curvewise.drawing.labels import clean, safe_names, shorten
-from curvewise.drawing.marks import INTERVAL, beside, choose, choose_some
-from curvewise.drawing.panels import new_panels, spread_out, write_below
-from curvewise.drawing.style import (
-    NEUTRAL,
-    OWN,
-    PALETTE,
-    colour,
-    make_legend,
-    new_axes,
-    place_of,
-    word_shade,
-    write_caption,
-)
+from curvewise.drawing.marks import INTERVAL, beside, choose, choose_some, has_room
+from curvewise.drawing.panels import new_panels, spread_out, write_below, write_end
+from curvewise.drawing.style import NEUTRAL, OWN, PALETTE, colour, make_legend, new_axes, place_of, write_caption
 from curvewise.errors import InputError
 from curvewise.text import format_number
 from curvewise.transfer.result import RiskCurve, TransferResult
@@ -46,7 +36,6 @@ TYPE_SIZES = (8.5, 7.5, 6.5)  # of names beside curves in points: the first that
 CONTROL = "curvewise-control"
 RISK = "curvewise-risk"
 BAND = "curvewise-band"
-END = "curvewise-end"
 Y_LABEL = "calibrated risk"
 X_LABEL = "number of training samples"
 
@@ -133,18 +122,16 @@ def _shades(
     best: Sequence[str],
 ) -> tuple[dict[str, str], str]:
     """Return the colours of the methods that have one, and a note where only the best of a crowd do."""
+    few, said = len(known) <= CROWD, ""
+    front = list(drawn)
     if highlight is not None:
         wanted = [highlight] if isinstance(highlight, str) else list(highlight)
         named = [choose("highlight", name, every) for name in dict.fromkeys(wanted)]
         front = [m for m in named if m in drawn]
-        few = len(known) <= CROWD
-        return {m: colour(place_of(m, list(known).index(m) if few else i)) for i, m in enumerate(front)}, ""
-    if len(known) <= CROWD:
-        return {m: colour(place_of(m, list(known).index(m))) for m in drawn}, ""
-    if len(drawn) <= CROWD:
-        return {m: colour(place_of(m, i)) for i, m in enumerate(drawn)}, ""
-    said = f"In colour: the best {len(best)} of {len(drawn)} methods."
-    return {m: colour(place_of(m, i)) for i, m in enumerate(best)}, said
+    elif len(drawn) > CROWD:
+        front, said = list(best), f"In colour: the best {len(best)} of {len(drawn)} methods."
+    # Of a few methods each has its colour, whichever are drawn.
+    return {m: colour(place_of(m, list(known).index(m) if few else i)) for i, m in enumerate(front)}, said
 
 
 def by_improvement(result: TransferResult, methods: Sequence[str], tasks: Sequence[str] | None = None) -> list[str]:
@@ -227,18 +214,10 @@ def finish_panels(
                 name_ends(ax, named)
             elif kept := [end for end in named[::-1] if not end.back][:MOST_IN_LEGEND]:
                 handles = [Line2D([], [], color=e.shade, lw=2.2 if e.bold else 1.6) for e in kept]
-                box = make_legend(ax, handles, [e.text for e in kept], outside=False)
-                for text in box.get_texts():
-                    text.set_fontsize(7.0 if is_narrow(ax) else 8.0)
+                size = 7.0 if is_narrow(ax) else 8.0
+                box = make_legend(ax, handles, [e.text for e in kept], outside=False, fontsize=size)
                 box.get_frame().set(alpha=0.85, linewidth=0.0)
     return axes[0]
-
-
-def has_room(ax: Axes, own: bool) -> bool:
-    """Tell whether text may stand beside or below the Axes: in a figure of ours, or where a layout makes room."""
-    figure = ax.get_figure(root=True)
-    moved = figure is not None and figure.get_layout_engine() is not None
-    return own or (moved and not is_narrow(ax))
 
 
 def write_words(axes: Sequence[Axes], own: bool, lines: Sequence[str], caption: bool | None) -> None:
@@ -434,12 +413,7 @@ def name_ends(ax: Axes, ends: Sequence[CurveEnd], side: str = "right") -> None:
     wanted = ax.transAxes.inverted().transform(ax.transData.transform([(end.x, end.y) for end in kept]))[:, 1]
     places = spread_out(np.clip(wanted, 0.0, 1.0), min(row * size / tall, 1.0))
     for end, place in zip(kept, places, strict=True):
-        # A thin line leads from the name to the end of its curve.
-        line: dict[str, Any] = {"arrowstyle": "-", "color": end.shade, "linewidth": 0.6}
-        line |= {"alpha": 0.4 if end.back else 0.7, "shrinkA": 1.0, "shrinkB": 2.0, "zorder": 1.0}
-        line["relpos"] = (0.0 if side == "right" else 1.0, 0.5)
-        look: dict[str, Any] = {"color": word_shade(end.shade), "fontsize": size}
-        look["fontweight"] = "bold" if end.bold else "normal"
-        look |= {"va": "center", "ha": "left" if side == "right" else "right", "annotation_clip": False, "gid": END}
         aside = (1.03 if side == "right" else -0.03, float(place))
-        ax.annotate(end.text, (end.x, end.y), xytext=aside, textcoords="axes fraction", arrowprops=line, **look)
+        line = {"alpha": 0.4 if end.back else 0.7, "zorder": 1.0}
+        weight = "bold" if end.bold else "normal"
+        write_end(ax, (end.x, end.y), end.text, aside, end.shade, line, fontsize=size, fontweight=weight)

@@ -16,7 +16,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.ticker import MaxNLocator
 
 from curvewise.drawing.axes import is_narrow, view, width_of
-from curvewise.drawing.marks import DIAGONAL, bars, beside, choose, choose_some, ends_of, note, warned
+from curvewise.drawing.marks import DIAGONAL, bars, beside, choose, choose_some, ends_of, has_room, note, warned
 from curvewise.drawing.panels import interval_text, signed
 from curvewise.drawing.rows import clearest, draw_differences, pair_names, rows_of, rows_shown
 from curvewise.drawing.style import NEUTRAL, OWN, colour, pale, place_of, style
@@ -37,7 +37,6 @@ from curvewise.transfer.plot.panels import (
     draw_curve,
     end_at,
     finish_panels,
-    has_room,
     interval_bars,
     name_ends,
     name_tasks,

@@ -550,7 +550,8 @@ def plot_predictions(
                         continue
                     _draw_image(ax, images[i], place, (low, high), one)
                     if losses and column < len(names) - 1:
-                        text = f"{found.loss_of(name, example, n):.3g}"
+                        loss = found.loss_of(name, example, n)
+                        text = f"{loss:.3g}" if np.isfinite(loss) else "unknown"
                         at = (left + 0.5, top + tall + 0.02)
                         ax.text(*at, text, ha="center", va="top", fontsize=7.5)
                 label = [f"image {example}"] if len(found.positions) > 1 or not n else []
