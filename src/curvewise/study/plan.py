@@ -28,8 +28,8 @@ from curvewise.study.status import (
     Planned,
     choose_devices,
     count_text,
+    device_kind,
     duration,
-    kind_of,
     mixture,
     planned_runs,
 )
@@ -119,7 +119,7 @@ class Plan(Result):
     @property
     def hours_of(self) -> str:
         """The unit of the hours: ``"GPU"`` or ``"core"``."""
-        return "core" if kind_of(self.device) == "cpu" else "GPU"
+        return "core" if device_kind(self.device) == "cpu" else "GPU"
 
     @property
     def saved_seconds(self) -> float:
@@ -415,7 +415,7 @@ def bytes_per_run(study: StudySpec, planned: Sequence[Planned], measure: bool = 
         return math.nan
     total = 2.0 * BLOCK  # the folder and the record
     for examples in sets.values():
-        if examples.is_numbers:
+        if study.dataset.is_numbers:
             total += _blocks(4 * len(examples.y))
             total += _blocks(4 * examples.y.size) if study.keep.predictions else 0
             continue

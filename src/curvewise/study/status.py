@@ -6,13 +6,14 @@ import math
 import os
 import re
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from statistics import median
+from typing import Any
 
 from numpy.typing import NDArray
 
@@ -23,14 +24,9 @@ from curvewise.store.claims import Claims
 from curvewise.store.read import MissingRun, missing_file, read_record, without_collecting
 from curvewise.store.record import TEST
 from curvewise.store.tables import LOSSES, reason_of
-from curvewise.study.run.board import Pace, pace_key
 from curvewise.study.spec.study import CHECKPOINTS, Job, StudySpec, examples_digest
 from curvewise.text import format_count
 from curvewise.types.results import Result
-
-if TYPE_CHECKING:
-    from curvewise.study.spec.study import Job, StudySpec
-
 
 STATES = ("done", "failed", "outdated", "damaged", "running", "missing")
 MOST_ATTEMPTS = 3
@@ -497,6 +493,46 @@ def is_done(folder: Path) -> bool:
 
 # ---- Time that runs take
 
+LATEST = 5
+"""Finished runs of a size whose time is used to estimate that of others."""
+
+
+class Pace:
+    """Estimates how long runs take, from the time of others.
+
+    A run takes as long as the latest finished runs of the same learner, settings and size: the first ones of a worker
+    also load libraries. Between two sizes, and beyond them, the time is linear in the examples looked at; where one
+    size is known, it is in proportion to them.
+    """
+
+    def __init__(self) -> None:
+        # Seconds of the latest finished runs by cost, which follows the size, for each learner and its settings.
+        self._spent: dict[tuple[str, ...], dict[float, deque[float]]] = {}
+
+    def learn(self, job: Job, seconds: float) -> None:
+        """Take the time of a finished run into account."""
+        self._spent.setdefault(pace_key(job), {}).setdefault(job.cost, deque(maxlen=LATEST)).append(seconds)
+
+    def seconds(self, job: Job) -> float:
+        """Return the expected seconds of a run, NaN if nothing is known of its learner."""
+        known = {cost: median(latest) for cost, latest in self._spent.get(pace_key(job), {}).items()}
+        if not known or job.cost in known:
+            return known.get(job.cost, math.nan)
+        costs = sorted(known, key=lambda cost: abs(math.log(cost / job.cost)))
+        near = costs[0]
+        in_proportion = known[near] / near * job.cost
+        if len(costs) == 1:
+            return in_proportion
+        slope = (known[near] - known[costs[1]]) / (near - costs[1])
+        # A larger run takes no less time than a smaller one, and at most in proportion.
+        low, high = sorted((known[near], in_proportion))
+        return min(max(known[near] + slope * (job.cost - near), low), high)
+
+
+def pace_key(job: Job) -> tuple[str, ...]:
+    """Name what runs must share for the time of one to say something about another."""
+    return (job.name, repr(sorted(job.settings.items())), str(job.is_search))
+
 
 class Clock:
     """Estimates runs of one study on one device.
@@ -606,7 +642,7 @@ def stored_pace(planned: Iterable[Planned], device: str) -> Pace:
     """Learn from stored runs how long such runs take on a device."""
     pace = Pace()
     for run in planned:
-        here = run.device is None or kind_of(run.device) == kind_of(device)
+        here = run.device is None or device_kind(run.device) == device_kind(device)
         usual = here or run.job.learner.kind != "network"  # estimators and commands use no GPU
         if run.state in ("done", "outdated") and run.seconds is not None and usual:
             pace.learn(run.job, run.seconds)
@@ -624,9 +660,9 @@ def mixture(planned: Sequence[Planned], device: str | None = None) -> list[str]:
         about = run.record.get("environment", {}) if run.state != "failed" else {}
         for name, found in seen.items():
             if about.get(name):
-                found.setdefault(training, {})[kind_of(str(about[name]))] = None
+                found.setdefault(training, {})[device_kind(str(about[name]))] = None
         if device is not None and run.standing.is_due() and training in seen["device"]:
-            seen["device"][training][kind_of(device)] = None
+            seen["device"][training][device_kind(device)] = None
     notes = []
     for name, found in seen.items():
         mixed = [ways for ways in found.values() if len(ways) > 1]
@@ -639,7 +675,7 @@ def mixture(planned: Sequence[Planned], device: str | None = None) -> list[str]:
     return notes
 
 
-def kind_of(device: str) -> str:
+def device_kind(device: str) -> str:
     """``"cuda"`` for ``"cuda:1"``."""
     return device.split(":")[0]
 

@@ -71,6 +71,14 @@ def test_numbers_that_are_sorted_as_texts_are_matched_by_number() -> None:
     assert [int(texts[i]) for i in found["other"].y] == y.tolist()
 
 
+def test_names_that_stand_for_two_classes_do_not_tell_them_apart() -> None:
+    names = ("crane", "dog", "crane")  # the bird and the machine
+    own, other = images(30, names), images(9, names, seed=1)
+    assert study(own, other=Evaluation(other)).evaluation_sets["other"].y.tolist() == other.y.tolist()
+    with pytest.raises(InputError, match=r"evaluate\.other cannot be matched .* the study has several .*'crane'"):
+        _ = study(own, other=Evaluation(images(9, ("dog", "crane"), seed=1))).evaluation_sets
+
+
 def test_names_that_nothing_uses_do_not_matter_and_unknown_classes_do() -> None:
     unused = Dataset(images(4).x, np.array([0, 0, 1, 1]), classes=("dog", "cat", "bird"))
     found = study(images(), other=Evaluation(unused)).evaluation_sets["other"].y

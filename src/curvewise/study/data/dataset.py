@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from numbers import Real
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -325,7 +326,8 @@ def hold_out(y: NDArray[Any], test: float, stratify: bool, entropy: int) -> tupl
         Positions, in order.
     """
     count = isinstance(test, int | np.integer) and not isinstance(test, bool)
-    held_out = int(test) if count else math.ceil(round(float(test) * len(y), 6))
+    finite = isinstance(test, Real) and math.isfinite(test)
+    held_out = int(test) if count else math.ceil(round(float(test) * len(y), 6)) if finite else 0
     if not 1 <= held_out < len(y) or (not count and not 0 < test < 1):
         ways = "a fraction between 0 and 1, a number of examples, or (X_test, y_test)"
         problem = f"would hold out {held_out} of {len(y)} examples: pass {ways}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import math
 import os
 import socket
@@ -28,7 +29,6 @@ from curvewise.store.record import TEST, run_id
 from curvewise.store.tables import LOSSES
 from curvewise.store.write import remove_partial, write_run
 from curvewise.study.data.dataset import log_loss, number_losses
-from curvewise.study.run.board import kind_of
 from curvewise.study.run.estimators import fit_estimator
 from curvewise.study.run.programs import run_command
 from curvewise.study.spec.study import Job, StudySpec
@@ -336,6 +336,13 @@ class Maker:
             self._say(Event(FAILED, job.id, text, trained.seconds))
 
 
+def kind_of(job: Job) -> str:
+    """Name what runs must share to be trained side by side."""
+    # With the training: what a size holds out may differ where learner and settings are the same.
+    training = job.learner.as_dict()
+    return json.dumps([job.name, job.is_search, job.needs, dict(job.settings), training], default=str)
+
+
 def store_run(store: Path, coordinates: Mapping[str, Any], **parts: Any) -> bool:
     """Store a run over whatever is there; a full disk stops the study and leaves nothing behind.
 
@@ -398,7 +405,7 @@ def _evaluate(study: StudySpec, job: Job, trained: Trained, keep: Keep) -> dict[
     metrics: dict[str, float] = {}
     for name, examples in study.evaluation_sets.items():
         ending = "" if name == TEST else f".{name}"
-        if examples.is_numbers:
+        if study.dataset.is_numbers:
             losses = trained.losses.get(name)  # as the engine measured them, else from the predictions
             if losses is None:
                 numbers = _predicted(trained.predictions.get(name), examples.y.shape, "Numbers", name)
@@ -530,7 +537,7 @@ def search_rate(study: StudySpec, job: Job, *, device: str = "cpu", stream: bool
     training = job.learner.training
     assert training is not None
     subset = study.rows_of(job.n, job.fold)
-    numbers = study.examples.is_numbers
+    numbers = study.dataset.is_numbers
     labels = np.zeros(len(study.examples.y), np.int64) if numbers else study.examples.y
     own = held_rows(study, job)
     rows, held = split_in_three(subset, labels, job.seeds["order"]) if own is None else (subset, own)
@@ -545,15 +552,15 @@ def search_rate(study: StudySpec, job: Job, *, device: str = "cpu", stream: bool
         )
         seconds, path = seconds + trained.seconds, trained.path
         # Error and loss on the validation third, and why there are none; numbers have no error.
-        error, loss, reason = 1.0, float("inf"), trained.error
+        error, loss, reason = 1.0, math.inf, trained.error
         given = trained.probabilities.get(VALIDATION)
         if reason is None and trained.losses:
             error, loss = 0.0, float(trained.losses[VALIDATION].mean(dtype=np.float64))
         elif reason is None and given is not None and np.isfinite(given).all():
             y = sets[VALIDATION].y
             error, loss = float(np.mean(given.argmax(axis=1) != y)), log_loss(given, y)
-        elif reason is None:
-            reason = "the training diverged"
+        if reason is None and not math.isfinite(loss):
+            error, loss, reason = 1.0, math.inf, "the training diverged"
         errors += [] if reason is None else [f"rate {rate:g}: {reason}"]
         tried.append((error, loss, rate))
     if len(errors) == len(tried):

@@ -211,7 +211,7 @@ def _read_outputs(study: StudySpec, out: Path) -> dict[str, Any]:
     hard = False
     try:
         for name, part in study.evaluation_sets.items():
-            if part.is_numbers:
+            if study.dataset.is_numbers:
                 numbers[name] = read_numbers(out, name, part.y.shape)
                 continue
             probabilities[name], only_classes = read_set(out, name, len(part.y), part.classes)
@@ -408,7 +408,7 @@ def run_process(
     except subprocess.TimeoutExpired:
         late = True
     finally:  # also when we are interrupted; and what the program left running ends with it
-        _kill_group(process)
+        kill_group(process)
         tail.finish()
     if late:
         return f"{command}\ntook longer than timeout={timeout:g} seconds and was killed.{tail.text()}"
@@ -471,7 +471,8 @@ class _Tail:
         return f" The {'end' if self._cut else 'whole'} of what it printed:\n{printed}"
 
 
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """End a process that leads a group, with everything that it has started."""
     with suppress(ProcessLookupError, PermissionError):
         if os.name == "nt":
             process.kill()

@@ -11,6 +11,7 @@ import math
 import re
 import warnings
 import zlib
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
@@ -664,6 +665,12 @@ def _matched(name: str, other: Dataset, own: Dataset) -> tuple[NDArray[Any], NDA
 
 def _numbered_as(name: str, y: NDArray[np.int64], theirs: tuple[str, ...], ours: tuple[str, ...]) -> NDArray[np.int64]:
     """Number the classes of other data as the study numbers them."""
+    if theirs == ours:
+        return y
+    for whose, names in (("it", theirs), ("the study", ours)):
+        if twice := [label for label, many in Counter(names).items() if many > 1]:
+            problem = f"cannot be matched by the names of its classes: {whose} has several of the name {twice[0]!r}."
+            raise InputError(problem, argument=f"evaluate.{name}", remedy="Give each class a name of its own.")
     used = np.unique(y)
     position = {label: i for i, label in enumerate(ours)}
     if all(theirs[i] in position for i in used):
