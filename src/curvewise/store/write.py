@@ -369,6 +369,26 @@ def write_file(store: Path, folder: str, name: str, data: bytes | Callable[[IO[b
         remove(aside.parent, aside.name)
 
 
+def replace_file(target: Path, data: bytes) -> None:
+    """Write a file anywhere, whole or not at all.
+
+    Raises
+    ------
+    StoreError
+        If it cannot be written.
+    """
+    aside = target.with_name(f".{uuid.uuid4().hex[:12]}{target.suffix}")
+    try:
+        with open(aside, "xb") as out:
+            out.write(data)
+        os.replace(aside, target)
+    except OSError as error:
+        raise StoreError(f"{target} cannot be written: {os_reason(error, place=False)}.") from error
+    finally:
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
+
+
 def own_folder(store: Path, name: str) -> Path:
     """Make a folder that a store has for itself, such as ``.partial``; refuse a link to elsewhere.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError, StoreError, importing
+from curvewise.errors import CurvewiseError, InputError, StoreError, importing, warn_all
 from curvewise.learning.partition import Partition, entropy_of, geometric_sizes, partition_training_set
 from curvewise.progress import progress_bar
 from curvewise.reading.table import is_missing
@@ -433,8 +432,7 @@ def _troubles(tasks: Sequence[CurveTask], outcomes: Sequence[CurvePoint], damage
     serious = failure_notes(failed, len(tasks))
     if damaged:
         serious.append(f"{len(damaged)} damaged run(s) were trained again: {damaged[0]}")
-    for note in serious:
-        warnings.warn(note, CurvewiseWarning, stacklevel=3)
+    warn_all(serious, stacklevel=4)
     # The runs of each learner that raised a kind of warning are counted, with its first text.
     texts: dict[tuple[str, str], list[str]] = {}
     for task, outcome in zip(tasks, outcomes, strict=True):

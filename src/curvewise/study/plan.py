@@ -309,16 +309,13 @@ def _warnings(study: StudySpec, planned: Sequence[Planned], device: str) -> list
 
 def _unimported(study: StudySpec) -> list[str]:
     """Warn of learners whose code may not be imported."""
-    found = {}
-    for job in study.jobs:  # a grid may name code, too
-        place = study.unimported(job.learner)
-        if place is None:
-            continue
-        trust = either("trust=True", "--trust")
-        found[job.name, place] = Message(
-            f"{job.name} is made by {place}, which is not imported without {trust}: its options were not checked."
-        )
-    return list(found.values())
+    trust = either("trust=True", "--trust")
+    made = {(job.name, study.unimported(job.learner)): None for job in study.jobs}  # a grid may name code, too
+    return [
+        Message(f"{name} is made by {place}, which is not imported without {trust}: its options were not checked.")
+        for name, place in made
+        if place is not None
+    ]
 
 
 def _idle(study: StudySpec) -> list[str]:

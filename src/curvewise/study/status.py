@@ -7,7 +7,7 @@ import os
 import re
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -17,7 +17,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError, MissingDependencyError, StoreError, arg
+from curvewise.errors import CurvewiseError, InputError, MissingDependencyError, StoreError, arg
 from curvewise.nn.task import Keep
 from curvewise.nn.training import Training
 from curvewise.store.claims import Claims
@@ -211,12 +211,9 @@ def _by_learner(planned: Sequence[Planned]) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {}
     for run in planned:
         name = run.job.name + (SEARCH if run.job.is_search else "")
-        counts = found.setdefault(
-            name, dict.fromkeys(("runs", "finished", "failed", "remaining"), 0) | {"seconds": 0.0}
-        )
-        state = {"done": "finished", "failed": "failed"}.get(run.state, "remaining")
+        counts = found.setdefault(name, {"runs": 0, "finished": 0, "failed": 0, "remaining": 0, "seconds": 0.0})
         counts["runs"] += 1
-        counts[state] += 1
+        counts[{"done": "finished", "failed": "failed"}.get(run.state, "remaining")] += 1
         counts["seconds"] += run.seconds or 0.0
     return found
 
@@ -578,36 +575,16 @@ class Clock:
 
     def _fit(self, job: Job) -> float:
         """Seconds of an estimator, fitted once at each size from the smallest on while that is quick."""
-        key = pace_key(job)
-        if self._fitted.get(key, 0.0) < FIT_SECONDS and (*key, str(job.n)) not in self._measured:
-            if self._spent > MOST_SECONDS:
-                self.unmeasured[job.name] = None
-                return self._fits.seconds(job)
-            start = time.monotonic()
-            seconds = self._measured[*key, str(job.n)] = self._fit_seconds(job)
-            # One that fails is not tried again at other sizes.
-            self._fitted[key] = self._fitted.get(key, 0.0) + (seconds if math.isfinite(seconds) else FIT_SECONDS)
-            self._spent += time.monotonic() - start
-            if math.isfinite(seconds):
-                self._fits.learn(job, seconds)
+        key, size = pace_key(job), (*pace_key(job), str(job.n))
+        if self._fitted.get(key, 0.0) < FIT_SECONDS and size not in self._measured:
+            seconds = self._try(job.name, lambda: _fit_seconds(self.study, job))
+            if seconds is not None:
+                self._measured[size] = seconds
+                # One that fails is not tried again at other sizes.
+                self._fitted[key] = self._fitted.get(key, 0.0) + (seconds if math.isfinite(seconds) else FIT_SECONDS)
+                if math.isfinite(seconds):
+                    self._fits.learn(job, seconds)
         return self._fits.seconds(job)
-
-    def _fit_seconds(self, job: Job) -> float:
-        try:
-            from curvewise.study.run.estimators import fit_estimator
-
-            found = fit_estimator(self.study, job)
-        except Exception as error:  # whatever a class of one's own raises
-            self._note(job.name, str(error) or type(error).__name__)
-            return math.nan
-        if found.error is not None:
-            self._note(job.name, reason_of(found.error))
-            return math.nan
-        return max(float(found.seconds), 1e-6)
-
-    def _note(self, name: str, problem: str) -> None:
-        first = (problem.strip().splitlines() or ["no reason given"])[0]
-        self.problems[f"{name} could not be measured: {first}"] = None
 
     def _measure(self, job: Job) -> float:
         """Seconds of a run, by what an example costs a network of this kind in such batches."""
@@ -617,25 +594,43 @@ class Clock:
         # The rate has no part in the time of a step: a grid of rates is measured once.
         key = (repr(replace(step, rate=1.0)), str(step.batch_for(job.n)))
         if key not in self._measured:
-            if self._spent > MOST_SECONDS:
-                self.unmeasured[job.name] = None
+            seconds = self._try(job.name, lambda: _step_seconds(self.study, step, job.n, self.device))
+            if seconds is None:
                 return math.nan
-            looks = step.steps_for(job.n) * step.batch_for(job.n)
-            self._measured[key] = self._seconds(job.name, step, job.n) / looks
+            self._measured[key] = seconds / (step.steps_for(job.n) * step.batch_for(job.n))
         return self._measured[key] * job.cost
 
-    def _seconds(self, name: str, step: Training, n: int) -> float:
-        """Seconds of one pass over n examples."""
+    def _try(self, name: str, measure: Callable[[], float]) -> float | None:
+        """Seconds that were measured, NaN where that raises; None where there is no time left to measure."""
+        if self._spent > MOST_SECONDS:
+            self.unmeasured[name] = None
+            return None
         start = time.monotonic()
         try:
-            from curvewise.nn.engine import measure_seconds
-
-            return measure_seconds(step, self.study.examples, n, device=self.device, folder=self.study.folder)
-        except Exception as error:  # whatever a factory of one's own raises
-            self._note(name, str(error) or type(error).__name__)
+            return measure()
+        except Exception as error:  # whatever a class or a factory of one's own raises
+            first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            self.problems[f"{name} could not be measured: {first}"] = None
             return math.nan
         finally:
             self._spent += time.monotonic() - start
+
+
+def _fit_seconds(study: StudySpec, job: Job) -> float:
+    """Seconds of one fit."""
+    from curvewise.study.run.estimators import fit_estimator
+
+    found = fit_estimator(study, job)
+    if found.error is not None:
+        raise CurvewiseError(reason_of(found.error))
+    return max(float(found.seconds), 1e-6)
+
+
+def _step_seconds(study: StudySpec, step: Training, n: int, device: str) -> float:
+    """Seconds of one pass over n examples."""
+    from curvewise.nn.engine import measure_seconds
+
+    return measure_seconds(step, study.examples, n, device=device, folder=study.folder)
 
 
 def stored_pace(planned: Iterable[Planned], device: str) -> Pace:

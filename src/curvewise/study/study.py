@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError, UntrustedCodeError, arg, either, list_names, suggest
+from curvewise.errors import InputError, UntrustedCodeError, arg, either, list_names, suggest, warn_all
 from curvewise.nn.task import Examples
 from curvewise.store.read import read_run
 from curvewise.store.record import TEST
@@ -213,8 +212,7 @@ class Study(StudySpec):
         if not kept:
             raise _nothing(runs, f"a measured {name}", _RUN)
         notes = [*_notes(runs, kept, name), *_mixed(kept, metric)]
-        for note in notes:
-            warnings.warn(note, CurvewiseWarning, stacklevel=2)
+        warn_all(notes)
         rows = measured_rows({r.job.id: r.record for r in kept}, name)
         labels = {k: _column(v) for k, v in _coordinates(self, kept).items()}
         found = Measurements(
@@ -273,11 +271,12 @@ class Study(StudySpec):
             hint = " Say [keep] probabilities = true and" if probabilities else ""
             raise _nothing(runs, name, f"{hint} {_RUN}".strip())
         ids = {r.job.id for r in done}
-        notes = [f"{len(done):,} of {len(runs):,} planned runs"]
-        for state, count in Counter(r.state for r in runs if r.job.id not in ids).items():
-            where = "missing" if state == "missing" else f"left out: {state}"
-            notes.append(f"{count} of {len(runs)} planned runs are {where}.")
-            warnings.warn(notes[-1], CurvewiseWarning, stacklevel=2)
+        lost = [
+            f"{count} of {len(runs)} planned runs are {'missing' if state == 'missing' else f'left out: {state}'}."
+            for state, count in Counter(r.state for r in runs if r.job.id not in ids).items()
+        ]
+        warn_all(lost)
+        notes = [f"{len(done):,} of {len(runs):,} planned runs", *lost]
         if (folds := len({r.job.fold for r in done})) > 1:
             notes.append(f"runs on {folds} different training subsets")
         records = {self.runs_folder / r.job.id: r.record for r in done}
@@ -362,9 +361,9 @@ class Study(StudySpec):
             raise _nothing(runs, name, _RUN)
         records = {self.runs_folder / r.job.id: r.record for r in done}
         joined = twin_records(records)
-        notes = [*joined.notes, *([f"{lost} planned runs are not done"] if (lost := len(runs) - len(done)) else [])]
-        for note in notes:
-            warnings.warn(f"{note}.", CurvewiseWarning, stacklevel=2)
+        notes = [f"{note}." for note in joined.notes]
+        notes += [f"{lost} planned runs are not done."] if (lost := len(runs) - len(done)) else []
+        warn_all(notes)
         mapped = partial(_mapped, self, done[0].job, evaluation=evaluation, name=name)
         base = mapped({path: records[path] for path in joined.reference})
         # A twin has the name of its run, by which they are matched.
@@ -373,7 +372,7 @@ class Study(StudySpec):
             for epoch, paths in joined.twins.items()
         }
         found = measure_twins(base, others, level=level)
-        return replace(found, warnings=(*found.warnings, *(f"{note}." for note in notes)))
+        return replace(found, warnings=(*found.warnings, *notes))
 
     def sources(
         self,

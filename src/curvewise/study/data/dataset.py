@@ -672,53 +672,42 @@ class Request:
 
     def text(self, key: str) -> str | None:
         """A text, or None where it is not given."""
-        value = self._take(key)
-        if value is not None and (not isinstance(value, str) or not value):
-            raise InputError("give a text.", argument=f"data.{key}", value=value)
-        return value
+        found: str | None = self.take(key, lambda v: isinstance(v, str) and v != "", "give a text.")
+        return found
 
     def texts(self, key: str) -> list[str] | None:
         """One text or a list of them."""
-        value = self._take(key)
-        if value is None:
-            return None
-        found = [value] if isinstance(value, str) else value
-        if not isinstance(found, Sequence) or not found or not all(isinstance(v, str) for v in found):
-            raise InputError("give a text, or a list of texts.", argument=f"data.{key}", value=value)
-        return list(found)
 
-    def value(self, key: str) -> Any:
-        """A value of any kind, checked by its user; None where it is not given."""
-        return self._take(key)
+        def right(value: Any) -> bool:
+            several = [value] if isinstance(value, str) else value
+            return isinstance(several, Sequence) and bool(several) and all(isinstance(v, str) for v in several)
+
+        found = self.take(key, right, "give a text, or a list of texts.")
+        return None if found is None else [found] if isinstance(found, str) else list(found)
 
     def one_of(self, key: str, allowed: Sequence[Any], default: Any = None) -> Any:
         """One of a few values."""
-        value = self._take(key)
-        if value is not None and value not in allowed:
-            raise InputError(f"use one of {list_names(allowed)}.", argument=f"data.{key}", value=value)
-        return default if value is None else value
+        found = self.take(key, lambda v: v in allowed, f"use one of {list_names(allowed)}.")
+        return default if found is None else found
 
     def count(self, key: str, least: int = 1) -> int | None:
         """A whole number, not below the least."""
-        value = self._take(key)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-            raise InputError(f"give a whole number from {least} on.", argument=f"data.{key}", value=value)
-        return value
+        found: int | None = self.take(key, lambda v: _is_whole(v, least), f"give a whole number from {least} on.")
+        return found
 
     def size(self, key: str) -> tuple[int, int] | None:
         """Height and width, or one number for both."""
-        value = self._take(key)
-        if value is None:
-            return None
-        pair = [value, value] if isinstance(value, int) else value
-        right = isinstance(pair, Sequence) and len(pair) == 2
-        if not right or any(isinstance(v, bool) or not isinstance(v, int) or v < 1 for v in pair):
-            raise InputError("give pixels, such as 32 or [32, 48].", argument=f"data.{key}", value=value)
-        return pair[0], pair[1]
+
+        def right(value: Any) -> bool:
+            pair = isinstance(value, Sequence) and len(value) == 2 and all(_is_whole(v) for v in value)
+            return pair or _is_whole(value)
+
+        found = self.take(key, right, "give pixels, such as 32 or [32, 48].")
+        return None if found is None else (found, found) if isinstance(found, int) else (found[0], found[1])
 
     def path(self, key: str) -> Path | None:
         """A file or folder that is there; relative ones start in the study's folder."""
-        value = self._take(key)
+        value = self.take(key)
         if value is None:
             return None
         try:
@@ -745,6 +734,14 @@ class Request:
                 f"{list_names(sorted(self._taken))}.{suggest(left[0], self._taken)}"
             )
 
-    def _take(self, key: str) -> Any:
+    def take(self, key: str, right: Callable[[Any], bool] = lambda _: True, problem: str = "") -> Any:
+        """Take an option, None where it is not given; one that is not right is an error."""
         self._taken.add(key)
-        return self._options.get(key)
+        value = self._options.get(key)
+        if value is not None and not right(value):
+            raise InputError(problem, argument=f"data.{key}", value=value)
+        return value
+
+
+def _is_whole(value: Any, least: int = 1) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least

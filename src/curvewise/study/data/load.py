@@ -170,7 +170,7 @@ def load_dataset(
     limits = request.count("examples"), request.count("test_examples")
     targets = request.one_of("targets", TARGETS, "classes")
     standardise = request.one_of("standardise", (True, False), False)
-    groups = request.value("classes")
+    groups = request.take("classes")
     large = request.one_of("allow_large", (True, False), False)
     with large_files(True) if large else nullcontext():
         source = _source(request)
@@ -213,13 +213,9 @@ def _source(request: Request) -> DataSource:
     kinds = [key for key in ("hf", "torchvision", "path") if key in request]
     if len(kinds) > 1:
         raise InputError(f"data has {' and '.join(kinds)}: give one of them.")
-    if kinds == ["hf"]:
-        return load_hub(request)
-    if kinds == ["torchvision"]:
-        return load_torchvision(request)
-    if kinds == ["path"]:
-        return _from_path(request)
-    return _from_name(request)
+    readers: dict[str, Callable[[Request], DataSource]]
+    readers = {"hf": load_hub, "torchvision": load_torchvision, "path": _from_path}
+    return readers.get("".join(kinds), _from_name)(request)
 
 
 def _from_name(request: Request) -> DataSource:

@@ -33,7 +33,6 @@ from curvewise.errors import (
     either,
     importing,
     list_names,
-    prefix,
     suggest,
 )
 from curvewise.learning.partition import Partition, Subset, partition_training_set, read_size
@@ -507,12 +506,13 @@ class StudySpec:
         """
         versions: dict[str, list[Learner]] = {}
         for job in self.jobs:
-            if job.name in names and job.learner.training is not None:
-                versions.setdefault(job.name, []).append(job.learner)
-                _check_options(job.name, job.learner.training)
-                if names_own_code(job.learner.training.architecture) and self.unimported(job.learner) is None:
-                    _check_own_factory(job.name, job.learner.training, self.folder)
+            if job.name not in names or job.learner.training is None:
+                continue
+            versions.setdefault(job.name, []).append(job.learner)
+            with within(f"learners.{job.name}"):
+                _check_options(job.learner.training)
                 if self.unimported(job.learner) is None:
+                    _check_own_factory(job.learner.training, self.folder)
                     self._check_groups(job)
         for name, found in versions.items():
             check_learner(name, list({id(learner): learner for learner in found}.values()), self.examples.shape)
@@ -531,14 +531,11 @@ class StudySpec:
         with suppress(ModuleNotFoundError):  # of torch
             from curvewise.nn.networks import check_groups
 
-            try:
-                check_groups(training, self.examples.shape, self.grouped(job).examples.outputs, self.folder)
-            except InputError as error:
-                raise InputError(prefix(f"learners.{job.name}: ", str(error))) from error
+            check_groups(training, self.examples.shape, self.grouped(job).examples.outputs, self.folder)
         checked.add(repr(about))
 
 
-def _check_options(name: str, training: Training) -> None:
+def _check_options(training: Training) -> None:
     """Refuse options that an architecture of ours does not have: every run would fail."""
     with suppress(ModuleNotFoundError):  # of torch: options are known where networks can be made
         from curvewise.nn.architectures import ARCHITECTURES
@@ -550,12 +547,14 @@ def _check_options(name: str, training: Training) -> None:
         known = list(takes)[2:]
         wrong = [option for option in training.options if option not in known]
         if wrong and not any(p.kind is p.VAR_KEYWORD for p in takes.values()):
-            problem = f"learners.{name}: {training.architecture} has no option {wrong[0]!r}.{suggest(wrong[0], known)}"
+            problem = f"{training.architecture} has no option {wrong[0]!r}.{suggest(wrong[0], known)}"
             raise InputError(problem, remedy=f"Its options are {', '.join(known) or 'none'}.")
 
 
-def _check_own_factory(name: str, training: Training, folder: Path) -> None:
+def _check_own_factory(training: Training, folder: Path) -> None:
     """Refuse a factory of one's own that does not take shape, classes and the options: every run would fail."""
+    if not names_own_code(training.architecture):
+        return
     try:
         factory = find_function("architecture", training.architecture, folder)
     except InputError:  # what cannot be imported here is reported by the plan, and by the runs
@@ -563,10 +562,7 @@ def _check_own_factory(name: str, training: Training, folder: Path) -> None:
     with suppress(ModuleNotFoundError):  # of torch
         from curvewise.nn.networks import check_factory_options
 
-        try:
-            check_factory_options(training.architecture, factory, training.options)
-        except InputError as error:
-            raise InputError(prefix(f"learners.{name}: ", str(error))) from error
+        check_factory_options(training.architecture, factory, training.options)
 
 
 def check_inputs(jobs: Iterable[Job], data: Dataset) -> None:
