@@ -393,6 +393,7 @@ def test_scores_become_errors():
         ({"test": 1.5}, "test=1.5"),
         ({"test": 400}, "test=400"),
         ({"test": (DIGITS,)}, "test has 1 parts"),
+        ({"estimator": {1: GaussianNB(), "1": LogisticRegression()}}, "written alike"),
         ({"test": np.nan}, "test=nan: would hold out 0"),
         ({"test": "0.2"}, "test='0.2': would hold out 0"),
         ({"metric": "nonsense"}, "metric='nonsense': not known"),

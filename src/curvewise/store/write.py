@@ -8,7 +8,7 @@ import re
 import shutil
 import stat
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -66,7 +66,7 @@ def write_run(
     labels: ArrayLike | Mapping[str, ArrayLike] | None = None,
     error: str | BaseException | None = None,
     environment: Mapping[str, Any] | None = None,
-    notes: tuple[str, ...] = (),
+    notes: str | Sequence[str] = (),
     overwrite: bool = False,
 ) -> Path:
     """Store one run, from anyone's own training loop.
@@ -101,7 +101,7 @@ def write_run(
         Why the run failed; a run without an error is done.
     environment : dict, optional
         Added to what is captured: device, determinism flags, …
-    notes : tuple of str
+    notes : str or sequence of str
         Kept with the run.
     overwrite : bool
         Whether to replace whatever is there.
@@ -145,13 +145,10 @@ def write_run(
     for name, (_, about) in truth.items():
         for kind in (PREDICTIONS, "probabilities"):
             array = kind if name == TEST else f"{kind}.{name}"
-            shape, count = kept[array][1]["shape"] if array in kept else None, about["shape"][0]
-            if shape is not None and shape[:1] != [count]:  # otherwise this would be found only when it is read
-                raise InputError(
-                    f"has shape {tuple(shape)} and labels {name!r} {count} examples: give one prediction for each "
-                    "example.",
-                    argument=array,
-                )
+            shape = kept[array][1]["shape"] if array in kept else None
+            if shape is not None and shape[:1] != about["shape"][:1]:  # otherwise found only when it is read
+                problem = f"has shape {tuple(shape)} and labels {name!r} {about['shape'][0]} examples"
+                raise InputError(f"{problem}: give one prediction for each example.", argument=array)
     measured, lost = metric_values(metrics or {})
     record = {
         "schema": SCHEMA,
@@ -165,7 +162,7 @@ def write_run(
             "written": datetime.now(UTC).isoformat(timespec="seconds"),
             **jsonable(environment or {}, "environment"),
         },
-        "notes": [*map(str, notes), *lost],
+        "notes": [*([notes] if isinstance(notes, str) else map(str, notes)), *lost],
         "arrays": {k: about | {"file": part_file("arrays", k)} for k, (_, about) in kept.items()},
         "files": {k: about | {"file": part_file("files", k)} for k, (_, about) in weights.items()},
         "labels": {k: about["sha256"] for k, (_, about) in truth.items()},
@@ -313,6 +310,8 @@ def _encode_labels(labels: ArrayLike | Mapping[str, ArrayLike] | None) -> Encode
     for name, values in (labels if isinstance(labels, Mapping) else {TEST: labels}).items():
         check_name(name, "labels")
         found[name] = npy_bytes(values, f"labels[{name!r}]")
+        if not found[name][1]["shape"]:
+            raise InputError(f"labels[{name!r}] is a single value: give one for each example.")
     return found
 
 

@@ -228,7 +228,10 @@ def _named(estimator: Any) -> dict[str, Any]:
                 f"estimator {name!r} is a {type(learner).__name__}, which lacks "
                 f"{' and '.join(lacking)}: pass an estimator with fit(X, y) and predict(X)."
             )
-    return {str(name): learner for name, learner in learners.items()}
+    found = {str(name): learner for name, learner in learners.items()}
+    if len(found) < len(learners):
+        raise InputError(f"estimator has names that are written alike: {list(learners)}. Give each its own.")
+    return found
 
 
 def _fresh(learners: Mapping[str, Any]) -> dict[str, Any]:

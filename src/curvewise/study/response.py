@@ -421,18 +421,19 @@ def measure_invariance(
                 "networks: give a list with one value for each."
             )
     rows = []
-    places, where = _places(magnitudes, ends), {"device": device, "rng": rng}
+    places = _places(magnitudes, ends)
+    same: dict[str, Any] = {"device": device, "rng": rng}
     with progress_bar("measuring", len(models), progress) as advance:
         for model in models.values():
-            plain = perturbed_accuracy(model, data[0], perturbation, (0.0, 0.0), **where)
-            moved = perturbed_accuracy(model, data[1], perturbation, ends, **where)
-            scores = invariance_scores(model, data[0], perturbation, places, ends, examples=examples, **where)
+            plain = perturbed_accuracy(model, data[0], perturbation, (0.0, 0.0), **same)
+            moved = perturbed_accuracy(model, data[1], perturbation, ends, **same)
+            scores = invariance_scores(model, data[0], perturbation, places, ends, examples=examples, **same)
             rows.append((plain, moved, *scores))
             advance(1)
     train, test, *columns = np.array(rows, dtype=np.float64).T
     return ModelCorpus(
         models=tuple(models),
-        hyperparameters=hyperparameters,
+        hyperparameters={name: np.asarray(values) for name, values in hyperparameters.items()},
         gap=train - test,
         measures=dict(zip(ORIENTATION, columns, strict=True)),
         orientation=ORIENTATION,

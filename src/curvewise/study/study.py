@@ -767,6 +767,7 @@ def _coordinate(job: Job, name: str) -> Any:
 
 
 def _same(value: Any, asked: Any) -> bool:
+    asked = asked.tolist() if isinstance(asked, np.ndarray) else asked
     if isinstance(value, list | tuple) and isinstance(asked, list | tuple):
         return list(value) == list(asked)
     if isinstance(value, str) and not isinstance(asked, str) and isinstance(asked, Iterable):

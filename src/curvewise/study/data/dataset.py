@@ -81,6 +81,10 @@ class Dataset:
                 given is None and name in ("x", "y")
             ):
                 object.__setattr__(self, name, np.asarray(given))  # lists, frames, tensors
+        if isinstance(self.classes, str):
+            problem = "is one text: give a list with the name of each class."
+            raise InputError(problem, argument="classes", value=self.classes)
+        object.__setattr__(self, "classes", () if self.classes is None else tuple(map(str, self.classes)))
         parts = [("x", self.x, "y", self.y)]
         if self.test_x is not None and self.test_y is not None:
             parts.append(("test_x", self.test_x, "test_y", self.test_y))
@@ -295,6 +299,8 @@ def _check_inputs(x_name: str, x: NDArray[Any]) -> None:
         problem = "is empty: there must be at least one example."
     elif x.ndim == 4 and x.dtype != np.uint8:
         problem = f"holds images of {x.dtype}: pass uint8 from 0 to 255 (multiply fractions by 255 and round)."
+    elif x.ndim == 4 and x.shape[1] == x.shape[2] > 4 and x.shape[3] == 3:
+        problem = f"has shape {x.shape}, colours last: pass np.moveaxis({x_name}, 3, 1)."
     elif x.ndim not in (2, 4):
         ways = "(examples, channels, height, width), (examples, features) or (examples, tokens)"
         problem = f"has shape {x.shape}: pass {ways}."
@@ -381,7 +387,7 @@ def check_precision(y: Any, found: NDArray[np.float32], name: str) -> None:
     >>> check_precision([0.1, 0.2], np.array([[0.1], [0.2]], dtype=np.float32), "y")
     """
     values = np.asarray(y).reshape(found.shape)
-    if np.can_cast(values.dtype, np.float32):
+    if np.can_cast(values.dtype, np.float32) or not values.size:
         return
     axes = (0,) if values.ndim == 2 else (0, 2, 3)
     high, low = values.max(axis=axes), values.min(axis=axes)
@@ -395,9 +401,10 @@ def check_precision(y: Any, found: NDArray[np.float32], name: str) -> None:
     vague = (high != low) & (one | (lost > MOST_LOST * span))
     if vague.any():
         where = int(np.argmax(vague))
+        which = f" (column or channel {where})" if len(span) > 1 else ""
         raise InputError(
-            f"{name} has numbers (column or channel {where}) that lie within {span[where]:.3g} of each other, which "
-            "single precision does not tell apart: subtract their mean and divide by their standard deviation first."
+            f"{name} has numbers{which} that lie within {span[where]:.3g} of each other, which single precision does "
+            "not tell apart: subtract their mean and divide by their standard deviation first."
         )
 
 
@@ -559,7 +566,7 @@ def make_dataset(
         raise InputError(problem, argument="data.test_examples", value=test_examples)
     about: dict[str, Any] = {"name": source.name, "padding": source.padding}
     if targets == "numbers":
-        y: list[NDArray[Any]] = [number_targets(part.labels, "The labels") for part in parts]
+        y: list[NDArray[Any]] = [number_targets(part.labels, "The array of labels") for part in parts]
         about |= {"targets": targets, "standardise": standardise}
     else:
         labels = [_plain_labels(part.labels) for part in parts]

@@ -53,6 +53,7 @@ from curvewise.study.data.dataset import (
     Request,
     RowIndices,
     array_part,
+    check_precision,
     make_dataset,
 )
 from curvewise.study.data.images import (
@@ -584,7 +585,10 @@ def _numbers(frame: pd.DataFrame, features: list[str], source: str) -> NDArray[n
                 f"column {brief(name)} of {source} has {bad} missing or infinite values: fill or "
                 f"drop these rows, or leave the column out with {arg('data.features')}."
             )
-        out[:, i] = values
+        with np.errstate(over="ignore"):  # refused with the whole array
+            out[:, i] = values
+        if np.isfinite(out[:, i]).all():
+            check_precision(values, out[:, i : i + 1], f"column {brief(name)} of {source}")
     return out
 
 

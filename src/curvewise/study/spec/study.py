@@ -134,6 +134,16 @@ class StudySpec:
     trust: bool = field(default=True, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        kinds: dict[str, Any] = {"learners": Mapping, "design": Design, "evaluate": Mapping, "keep": Keep}
+        for name, kind in kinds.items():
+            if not isinstance(value := getattr(self, name), kind):
+                what = "dict of them by name" if kind is Mapping else f"curvewise.study.{kind.__name__}"
+                raise InputError(f"is a {type(value).__name__}: give a {what}.", argument=name)
+        for argument, every, each in (("learners", self.learners, Learner), ("evaluate", self.evaluate, Evaluation)):
+            for key, value in every.items():
+                if not isinstance(value, each):
+                    problem = f"is a {type(value).__name__}: give a curvewise.study.{each.__name__}."
+                    raise InputError(problem, argument=f"{argument}.{key}")
         if not self.learners:
             raise InputError("is empty: name at least one.", argument="learners")
         if isinstance(self.seed, np.integer):
