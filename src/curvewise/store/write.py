@@ -51,6 +51,7 @@ from curvewise.store.record import (
     part_file,
     record_bytes,
     run_id,
+    set_name,
     weights_bytes,
 )
 
@@ -144,7 +145,7 @@ def write_run(
     truth = _encode_labels(labels)
     for name, (_, about) in truth.items():
         for kind in (PREDICTIONS, "probabilities"):
-            array = kind if name == TEST else f"{kind}.{name}"
+            array = set_name(kind, name)
             shape = kept[array][1]["shape"] if array in kept else None
             if shape is not None and shape[:1] != about["shape"][:1]:  # otherwise found only when it is read
                 problem = f"has shape {tuple(shape)} and labels {name!r} {about['shape'][0]} examples"

@@ -16,7 +16,7 @@ from curvewise.errors import InputError, StoreError, UntrustedCodeError, arg
 from curvewise.ranking.load import ONE_GROUP, CheckpointScores
 from curvewise.reading.roles import normal
 from curvewise.store.read import array_of, is_file
-from curvewise.store.record import REMEDY, TEST, part_file
+from curvewise.store.record import REMEDY, TEST, part_file, set_name
 from curvewise.study.spec.design import CLASSES
 from curvewise.study.spec.study import Job
 from curvewise.study.study import check_evaluation, choose_runs, label_of
@@ -275,7 +275,7 @@ def predicted_images(
     if not rows or min(rows) < 0 or max(rows) >= count:
         problem = f"give how many, or positions from 0 to {count - 1}."
         raise InputError(problem, argument="examples", value=examples)
-    name = "predictions" if evaluation == TEST else f"predictions.{evaluation}"
+    name = set_name("predictions", evaluation)
     asked = None if n is None else np.atleast_1d(n).tolist()
     found: dict[str, dict[int, Any]] = {}
     for run in choose_runs(study, **settings):

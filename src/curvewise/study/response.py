@@ -23,7 +23,7 @@ from curvewise.nn.own_code import installed_only
 from curvewise.progress import progress_bar
 from curvewise.response.judgement import MeasureJudgement, judge_measures
 from curvewise.response.load import ModelCorpus
-from curvewise.store.record import TEST, data_digest
+from curvewise.store.record import TEST, data_digest, set_name
 from curvewise.store.write import write_file
 from curvewise.study.status import Planned, choose_devices, evaluation_digests, planned_runs
 from curvewise.study.study import Study, check_evaluation, has_network, label_of, load_model
@@ -118,7 +118,7 @@ def make_corpus(
     """Put measures beside settings and gaps."""
     names = list(dict.fromkeys(name for one in found for name in one.values))
     train = np.array([r.standing.metrics["train_error"] for r in runs], dtype=np.float64)
-    error = np.array([r.standing.metrics[metric_of(evaluation)] for r in runs], dtype=np.float64)
+    error = np.array([r.standing.metrics[set_name("error", evaluation)] for r in runs], dtype=np.float64)
     orientation: dict[str, int] = {}
     for one in found:
         orientation |= one.orientation
@@ -160,11 +160,6 @@ def settings_of(study: Study, runs: Sequence[Planned]) -> dict[str, NDArray[Any]
     return columns
 
 
-def metric_of(evaluation: str) -> str:
-    """Name the metric of the error on an evaluation set."""
-    return "error" if evaluation == TEST else f"error.{evaluation}"
-
-
 def done_runs(study: Study, evaluation: str) -> tuple[list[Planned], list[str]]:
     """Find the runs that have weights and errors, with notes on the others."""
     check_evaluation(study, evaluation)
@@ -201,7 +196,7 @@ def _lack(run: Planned, evaluation: str, digest: str | None) -> str | None:
         return "no single network"
     if not has_network(run):
         return "without weights"
-    for metric in ("train_error", metric_of(evaluation)):
+    for metric in ("train_error", set_name("error", evaluation)):
         if metric not in run.standing.metrics:
             return f"without {metric}"
     return None if run.has_evaluation(evaluation, digest) else f"without {evaluation!r} as it is now"
@@ -574,7 +569,9 @@ def _invariance_digest(study: Study, perturbation: str, names: Sequence[str], se
         "evaluation": [chosen.evaluation, *chosen.reach, evaluation_digests(study).get(chosen.evaluation)],
         "models": [_model_name(study, r) for r in chosen.runs],
         "runs": [[r.job.id, r.record.get("files", {}).get("end")] for r in chosen.runs],
-        "errors": [[r.standing.metrics[k] for k in ("train_error", metric_of(chosen.evaluation))] for r in chosen.runs],
+        "errors": [
+            [r.standing.metrics[k] for k in ("train_error", set_name("error", chosen.evaluation))] for r in chosen.runs
+        ],
         "hyperparameters": {name: columns[name].tolist() if name in columns else None for name in names},
         "settings": dict(settings),
     }

@@ -22,7 +22,7 @@ from curvewise.nn.task import Keep
 from curvewise.nn.training import Training
 from curvewise.store.claims import Claims
 from curvewise.store.read import MissingRun, missing_file, read_record, without_collecting
-from curvewise.store.record import TEST
+from curvewise.store.record import TEST, set_name
 from curvewise.store.tables import LOSSES, reason_of
 from curvewise.study.spec.study import CHECKPOINTS, Job, StudySpec, examples_digest
 from curvewise.text import format_count
@@ -183,11 +183,6 @@ def study_status(study: StudySpec) -> Status:
         problems=problems,
         warnings=(*study.assumptions, *damage, *identical_runs(planned), *mixture(planned)),
     )
-
-
-def run_counts(planned: Sequence[Planned]) -> str:
-    """Count runs by their state, as ``736 runs: 0 finished, 736 remaining``."""
-    return count_text(len(planned), Counter(r.state for r in planned), sum(r.has_diverged for r in planned))
 
 
 def count_text(total: int, states: Mapping[str, int], diverged: int = 0) -> str:
@@ -444,8 +439,7 @@ def _lacks(record: Mapping[str, Any], folder: Path, digests: Mapping[str, str], 
     kinds += ["features"] if keep.features and network else []
     for name, digest in digests.items():
         for kind in kinds:
-            array = kind if name == TEST else f"{kind}.{name}"
-            if known.get(name) != digest or array not in record["arrays"]:
+            if known.get(name) != digest or set_name(kind, name) not in record["arrays"]:
                 return f"It has no {kind} for the current evaluation set {name!r}."
     kept = _kept(record).checkpoints
     if network and CHECKPOINTS.index(kept) < CHECKPOINTS.index(keep.checkpoints):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from curvewise.errors import InputError, UntrustedCodeError, arg, either, list_names, suggest, warn_all
 from curvewise.nn.task import Examples
 from curvewise.store.read import read_run
-from curvewise.store.record import TEST
+from curvewise.store.record import TEST, set_name
 from curvewise.store.tables import (
     LOSSES,
     all_failed,
@@ -197,7 +197,7 @@ class Study(StudySpec):
         metric = metric or ("loss" if self.dataset.is_numbers else "error")
         check_evaluation(self, evaluation)
         runs = choose_runs(self, learner=learner, **settings)
-        name = metric if evaluation == TEST else f"{metric}.{evaluation}"
+        name = set_name(metric, evaluation)
         digest = evaluation_digests(self).get(evaluation)
         kept = []
         for run in runs:
@@ -265,7 +265,7 @@ class Study(StudySpec):
         if numbers and probabilities:
             raise InputError(f"{arg('probabilities', True)} is for classes, and the targets are numbers.")
         kind = "probabilities" if probabilities else LOSSES if numbers else "predictions"
-        name = kind if evaluation == TEST else f"{kind}.{evaluation}"
+        name = set_name(kind, evaluation)
         done = _predicted(self, runs, evaluation, name)
         if not done:
             hint = " Say [keep] probabilities = true and" if probabilities else ""
@@ -355,7 +355,7 @@ class Study(StudySpec):
         if self.dataset.is_numbers:
             raise InputError("The targets are numbers: disagreement is of predicted classes.")
         _check_one_training(self, runs, ("learner", *self.design.settings, "n"))
-        name = "predictions" if evaluation == TEST else f"predictions.{evaluation}"
+        name = set_name("predictions", evaluation)
         done = _predicted(self, runs, evaluation, name)
         if not done:
             raise _nothing(runs, name, _RUN)

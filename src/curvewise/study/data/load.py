@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -338,17 +338,23 @@ class DataCopy:
 
     Attributes
     ----------
-    path : Path
-        An ``.npz`` file: the arrays of a Dataset, and ``about``, the rest of it as JSON.
     options : dict
         The function and its options; another function or other options have another file.
+    store : Path
+        Where it is kept.
     folder : Path
         Of the study.
     """
 
-    path: Path
     options: Mapping[str, Any]
+    store: Path
     folder: Path
+
+    @cached_property
+    def path(self) -> Path:
+        """An ``.npz`` file: the arrays of a Dataset, and ``about``, the rest of it as JSON."""
+        key = json.dumps(dict(self.options), sort_keys=True, default=str)
+        return self.store / DATA / f"made-{hashlib.sha256(key.encode()).hexdigest()[:32]}.npz"
 
     @property
     def is_there(self) -> bool:
@@ -371,9 +377,8 @@ class DataCopy:
         arrays = {name: getattr(data, name) for name in COPY_ARRAYS}
         arrays = {name: value for name, value in arrays.items() if value is not None}
         arrays["about"] = np.array(json.dumps(about))
-        store, folder = self.path.parent.parent, self.path.parent.name
         try:
-            write_file(store, folder, self.path.name, lambda file: np.savez(file, **arrays))
+            write_file(self.store, DATA, self.path.name, lambda file: np.savez(file, **arrays))
         except StoreError:
             raise
         except OSError as error:
@@ -410,13 +415,6 @@ class DataCopy:
         module = str(self.options["function"]).partition(":")[0]
         path = self.folder / (module.replace(".", "/") + ".py")
         return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
-
-
-def data_copy(options: Mapping[str, Any], store: Path, folder: Path) -> DataCopy:
-    """Name the copy, in a store, of what a function makes with these options."""
-    key = json.dumps(dict(options), sort_keys=True, default=str)
-    digest = hashlib.sha256(key.encode()).hexdigest()[:32]
-    return DataCopy(store / DATA / f"made-{digest}.npz", options, folder)
 
 
 # Small data sets that come with scikit-learn.

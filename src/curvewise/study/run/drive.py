@@ -8,7 +8,7 @@ import re
 import signal
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -34,7 +34,6 @@ from curvewise.study.status import (
     duration,
     look_up,
     pace_key,
-    run_counts,
     stored_pace,
 )
 from curvewise.text import format_count
@@ -201,7 +200,8 @@ class Drive:
         self.study.keep_made_data()
         with waiting("looking for stored runs", self.settings.progress):
             planned = self._look_up_all()
-        text = f"{run_counts(planned)}, in {self.store}."
+        states, diverged = Counter(run.state for run in planned), sum(run.has_diverged for run in planned)
+        text = f"{count_text(len(planned), states, diverged)}, in {self.store}."
         again = sum(run.state == "failed" for run in planned if run.job.id in self.due)
         text += f" {format_count(again, 'failed run')} will be tried again." if again else ""
         mine = sum(identity in self.due for identity in self.interrupted)

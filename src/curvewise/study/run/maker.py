@@ -25,7 +25,7 @@ from curvewise.errors import CurvewiseError, InputError, MissingDependencyError,
 from curvewise.nn.devices import describe_cpu, ran_out_of_memory, spoilt_device
 from curvewise.nn.task import Assignment, Keep, Trained, split_rows
 from curvewise.store.claims import Claims
-from curvewise.store.record import TEST, run_id
+from curvewise.store.record import run_id, set_name
 from curvewise.store.tables import LOSSES
 from curvewise.store.write import remove_partial, write_run
 from curvewise.study.data.dataset import log_loss, number_losses
@@ -404,15 +404,14 @@ def _evaluate(study: StudySpec, job: Job, trained: Trained, keep: Keep) -> dict[
     predictions, arrays, labels = {}, {}, {}
     metrics: dict[str, float] = {}
     for name, examples in study.evaluation_sets.items():
-        ending = "" if name == TEST else f".{name}"
         if study.dataset.is_numbers:
             losses = trained.losses.get(name)  # as the engine measured them, else from the predictions
             if losses is None:
                 numbers = _predicted(trained.predictions.get(name), examples.y.shape, "Numbers", name)
                 losses = number_losses(numbers, examples.y, str(job.learner.loss))
             _check_finite(losses, "losses", name)
-            arrays[f"{LOSSES}{ending}"] = losses
-            metrics[f"loss{ending}"] = float(losses.mean(dtype=np.float64))
+            arrays[set_name(LOSSES, name)] = losses
+            metrics[set_name("loss", name)] = float(losses.mean(dtype=np.float64))
             if keep.predictions and name in trained.predictions:
                 predictions[name] = trained.predictions[name]
         else:
@@ -421,13 +420,13 @@ def _evaluate(study: StudySpec, job: Job, trained: Trained, keep: Keep) -> dict[
             _check_finite(given, "probabilities", name)
             predicted = given.argmax(axis=1).astype(np.min_scalar_type(examples.classes - 1))
             predictions[name], labels[name] = predicted, examples.y
-            metrics[f"error{ending}"] = float(np.mean(predicted != examples.y))
+            metrics[set_name("error", name)] = float(np.mean(predicted != examples.y))
             if not trained.hard:
-                metrics[f"loss{ending}"] = log_loss(given, examples.y)
+                metrics[set_name("loss", name)] = log_loss(given, examples.y)
             if keep.probabilities:
-                arrays[f"probabilities{ending}"] = given
+                arrays[set_name("probabilities", name)] = given
         if keep.features and name in trained.features:
-            arrays[f"features{ending}"] = trained.features[name]
+            arrays[set_name("features", name)] = trained.features[name]
     found = {"predictions": predictions, "metrics": metrics, "arrays": arrays, "labels": labels}
     return found | {"checkpoints": trained.checkpoints}
 

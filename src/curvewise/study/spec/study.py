@@ -59,7 +59,7 @@ from curvewise.study.data.dataset import (
     scaled,
     target_scale,
 )
-from curvewise.study.data.load import DataCopy, data_copy, load_dataset, made_by
+from curvewise.study.data.load import DataCopy, load_dataset, made_by
 from curvewise.study.spec.design import CLASSES, Design, Learner, check_learner, settle_learner, within
 
 RECIPE = "study/1"  # counts up when the same coordinates would train otherwise
@@ -216,7 +216,7 @@ class StudySpec:
     def _copy_of(self, spec: Dataset | Mapping[str, Any] | str | None) -> DataCopy | None:
         """The copy in the store of data that a function makes; None for data that is read."""
         options = None if spec is None else made_by(spec, self.folder)
-        return None if options is None else data_copy(options, self.runs_folder, self.folder)
+        return None if options is None else DataCopy(options, self.runs_folder, self.folder)
 
     def keep_made_data(self) -> None:
         """Copy data that functions make to the store, where it can be read without trust."""
