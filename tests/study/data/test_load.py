@@ -104,7 +104,7 @@ def test_named_data_is_found_beside_the_study_and_in_the_data_folder(tmp_path: P
 def test_data_is_loaded_without_torch() -> None:
     code = (
         "import sys; from curvewise.study import load_dataset; "
-        "from curvewise.study.spec.study import Evaluation; load_dataset('digits'); "
+        "from curvewise.study.spec.evaluation import Evaluation; load_dataset('digits'); "
         "print(sorted({'torch', 'transformers', 'datasets', 'PIL'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

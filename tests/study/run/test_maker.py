@@ -31,7 +31,8 @@ from curvewise.study.run.maker import (
     split_in_three,
 )
 from curvewise.study.spec.design import Design, Learner
-from curvewise.study.spec.study import Evaluation, Job
+from curvewise.study.spec.evaluation import Evaluation
+from curvewise.study.spec.study import Job
 from curvewise.study.status import look_up
 from curvewise.study.study import Study
 

@@ -14,7 +14,7 @@ from curvewise.nn.training import Training
 from curvewise.response.networks.perturbations import draw_magnitudes, perturb
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.spec.design import Learner
-from curvewise.study.spec.study import Evaluation
+from curvewise.study.spec.evaluation import Evaluation
 from curvewise.study.study import Study
 
 RNG = np.random.default_rng(3)

@@ -19,8 +19,9 @@ from curvewise.nn.training import Training
 from curvewise.store.write import replace_file
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.spec.design import Design, Learner, check_keys, within
+from curvewise.study.spec.evaluation import Evaluation
 from curvewise.study.spec.recipes import with_recipe
-from curvewise.study.spec.study import CHECKPOINTS, Evaluation, StudySpec
+from curvewise.study.spec.study import CHECKPOINTS, StudySpec
 
 _WIDTH = 100
 _Made = TypeVar("_Made")
