@@ -747,3 +747,9 @@ def test_texts_of_pandas_are_stored_as_texts(tmp_path):
     assert run.labels().tolist() == ["a", "b"]
     with pytest.raises(InputError, match="Python objects"):
         write_run(tmp_path, {"learner": "other"}, pd.Series(["a", None]))
+
+
+def test_one_note_and_labels_without_an_axis(tmp_path: Path) -> None:
+    assert read_run(write_run(tmp_path, {"n": 1}, notes="by hand")).notes == ("by hand",)
+    with pytest.raises(InputError, match=r"labels\['test'\] is a single value"):
+        write_run(tmp_path, {"n": 2}, [0, 1], labels=1)

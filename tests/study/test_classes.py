@@ -15,7 +15,7 @@ from curvewise.nn.training import Training
 from curvewise.store.claims import Claims
 from curvewise.store.read import read_run
 from curvewise.study import Dataset, Design, Learner, Study, binary_groupings
-from curvewise.study.run.board import Board
+from curvewise.study.run.drive import Board
 from curvewise.study.run.maker import Maker, held_rows
 
 DIGITS = load_dataset({"name": "digits", "examples": 600})

@@ -460,6 +460,8 @@ def test_options_that_make_no_sense(call, file):
     assert (outcome.code, "write NAME=AMOUNT" in outcome.err) == (2, True)
     outcome = call("study", "run", file, "--on", "ray", "--runtime-env", "none.json")
     assert (outcome.code, "none.json cannot be read" in outcome.err) == (2, True)
+    outcome = call("study", "run", file, "--on", "ray", "--cpus", 0)  # and no GPU: 0 is a number that was given
+    assert (outcome.code, "a worker needs some of either" in outcome.err) == (1, True)
     outcome = call("study", "run", file, "--on", "ray://head:10001")
     assert outcome.code == 1
     assert "ray job submit --address http://head:8265" in outcome.err

@@ -21,7 +21,7 @@ from curvewise.response.load import ModelCorpus
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.response import judge_invariance, kept_invariance, list_invariances, measure_invariance
 from curvewise.study.spec.design import Design, Learner
-from curvewise.study.spec.study import Evaluation
+from curvewise.study.spec.evaluation import Evaluation
 from curvewise.study.study import Study, load_study, study_recipe
 
 torch = pytest.importorskip("torch")

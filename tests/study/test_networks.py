@@ -14,7 +14,7 @@ from curvewise.nn.training import Training
 from curvewise.store.read import read_run
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.spec.design import Design, Learner
-from curvewise.study.spec.study import Evaluation
+from curvewise.study.spec.evaluation import Evaluation
 from curvewise.study.study import Study, load_model
 
 torch = pytest.importorskip("torch")

@@ -21,7 +21,7 @@ from curvewise.report.study import study_report
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.data.load import load_dataset
 from curvewise.study.spec.design import Design, Learner, settle_learner
-from curvewise.study.spec.study import Evaluation
+from curvewise.study.spec.evaluation import Evaluation
 from curvewise.study.study import Study, load_study
 
 MLP = Training("mlp", options={"width": 8}, rate=0.05, epochs=5, batch=16)

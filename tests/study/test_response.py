@@ -16,7 +16,7 @@ from curvewise.nn.training import Training
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.response import judge_study_sensitivity, measure_corpus
 from curvewise.study.spec.design import Design, Learner
-from curvewise.study.spec.study import Evaluation
+from curvewise.study.spec.evaluation import Evaluation
 from curvewise.study.study import Study
 
 torch = pytest.importorskip("torch")

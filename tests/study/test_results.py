@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -367,3 +368,18 @@ def test_data_is_read_once_for_a_run_and_its_results(tmp_path, monkeypatch):
     assert study.predictions(evaluation="noisy").runs == 2
     assert len(study.evaluation_sets["noisy"].y) == 60
     assert len(reads) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"learners": [Learner(estimator="sklearn.svm:SVC")]}, "learners is a list: give a dict of them by name"),
+        ({"learners": {"a": "sklearn.svm:SVC"}}, r"learners\.a is a str: give a curvewise\.study\.Learner"),
+        ({"design": {"sizes": [10]}}, r"design is a dict: give a curvewise\.study\.Design"),
+        ({"keep": {"probabilities": True}}, r"keep is a dict: give a curvewise\.study\.Keep"),
+        ({"evaluate": {"b": "digits"}}, r"evaluate\.b is a str: give a curvewise\.study\.Evaluation"),
+    ],
+)
+def test_parts_of_a_study_are_of_their_class(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Study(**{"data": "digits", "learners": {"a": Learner(estimator="sklearn.svm:SVC")}, **options})

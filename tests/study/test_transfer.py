@@ -13,6 +13,8 @@ import pytest
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.nn.task import Keep
 from curvewise.nn.training import Training
+from curvewise.store.read import read_run
+from curvewise.store.write import write_run
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.lenses import blind_control, predicted_images, study_win_rates, transfer_risks
 from curvewise.study.spec.design import Design, Learner
@@ -238,6 +240,19 @@ def test_pairs_need_the_same_runs(tmp_path):
     none = replace(study, store=tmp_path / "elsewhere")
     with pytest.raises(InputError, match="have no training size in common"):
         study_win_rates(none, "neighbours")
+
+
+def test_pairs_are_of_runs_that_kept_probabilities(tmp_path):
+    study = made(tmp_path, design=Design(sizes=[120], folds=3))
+    # A run of each learner that was made before probabilities were kept, on different subsets.
+    for job in study.jobs:
+        if (job.name, job.fold) in (("neighbours", 0), ("scratch", 1)):
+            run = read_run(study.runs_folder / job.id)
+            about = {"evaluations": study.label_digests()}
+            parts: dict[str, Any] = {"labels": run.labels(), "environment": about, "overwrite": True}
+            write_run(study.runs_folder, run.coordinates, run.predictions, run.metrics, **parts)
+    with pytest.warns(CurvewiseWarning, match="left out: outdated"), pytest.raises(InputError, match="paired=True"):
+        study_win_rates(study, "neighbours", paired=True)
 
 
 # Predicted images

@@ -145,6 +145,15 @@ def part_file(kind: str, name: str) -> str:
     return f"{name}.npy" if kind == "arrays" else f"{name}.safetensors"
 
 
+def set_name(kind: str, evaluation: str) -> str:
+    """Name an array or a metric of an evaluation set; those of the test set need no suffix.
+
+    >>> set_name("predictions", "test"), set_name("predictions", "shifted")
+    ('predictions', 'predictions.shifted')
+    """
+    return kind if evaluation == TEST else f"{kind}.{evaluation}"
+
+
 # ---- Write a record
 
 
@@ -175,7 +184,7 @@ def named_arrays(
     if isinstance(predictions, Mapping):
         for name, values in predictions.items():
             check_name(name, "predictions")
-            found[PREDICTIONS if name == TEST else f"{PREDICTIONS}.{name}"] = values
+            found[set_name(PREDICTIONS, name)] = values
     elif predictions is not None:
         found[PREDICTIONS] = predictions
     for name, values in (arrays or {}).items():

@@ -8,7 +8,6 @@ import json
 import math
 import os
 import re
-import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -22,18 +21,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import (
-    InputError,
-    StoreError,
-    arg,
-    brief,
-    either,
-    format_path,
-    importing,
-    list_names,
-    os_reason,
-    suggest,
-)
+from curvewise.errors import InputError, arg, brief, either, format_path, importing, list_names, suggest
 from curvewise.reading.arrays import RunFiles
 from curvewise.reading.table import Table, table_from_records
 from curvewise.store.read import (
@@ -47,6 +35,7 @@ from curvewise.store.read import (
     without_collecting,
 )
 from curvewise.store.record import PREDICTIONS, is_search
+from curvewise.store.write import replace_file
 from curvewise.text import csv_cell
 from curvewise.types.predictions import RawPredictions
 
@@ -638,7 +627,7 @@ def export_store(store: AnyPath, path: AnyPath, *, overwrite: bool = False) -> P
     else:
         lines = [json.dumps(dict(zip(columns, row, strict=True))) for row in rows]
         data = ("[\n" + ",\n".join(lines) + "\n]\n").encode()
-    _replace(target, data)
+    replace_file(target, data)
     return target
 
 
@@ -723,17 +712,3 @@ def _unicode(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     return value.encode(errors="backslashreplace").decode()
-
-
-def _replace(target: Path, data: bytes) -> None:
-    """Write a file whole or not at all."""
-    aside = target.with_name(f".{uuid.uuid4().hex[:12]}{target.suffix}")
-    try:
-        with open(aside, "xb") as out:
-            out.write(data)
-        os.replace(aside, target)
-    except OSError as error:
-        raise StoreError(f"{target} cannot be written: {os_reason(error, place=False)}.") from error
-    finally:
-        with suppress(OSError):
-            aside.unlink(missing_ok=True)

@@ -8,7 +8,7 @@ import re
 import shutil
 import stat
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -51,6 +51,7 @@ from curvewise.store.record import (
     part_file,
     record_bytes,
     run_id,
+    set_name,
     weights_bytes,
 )
 
@@ -66,7 +67,7 @@ def write_run(
     labels: ArrayLike | Mapping[str, ArrayLike] | None = None,
     error: str | BaseException | None = None,
     environment: Mapping[str, Any] | None = None,
-    notes: tuple[str, ...] = (),
+    notes: str | Sequence[str] = (),
     overwrite: bool = False,
 ) -> Path:
     """Store one run, from anyone's own training loop.
@@ -101,7 +102,7 @@ def write_run(
         Why the run failed; a run without an error is done.
     environment : dict, optional
         Added to what is captured: device, determinism flags, …
-    notes : tuple of str
+    notes : str or sequence of str
         Kept with the run.
     overwrite : bool
         Whether to replace whatever is there.
@@ -144,14 +145,11 @@ def write_run(
     truth = _encode_labels(labels)
     for name, (_, about) in truth.items():
         for kind in (PREDICTIONS, "probabilities"):
-            array = kind if name == TEST else f"{kind}.{name}"
-            shape, count = kept[array][1]["shape"] if array in kept else None, about["shape"][0]
-            if shape is not None and shape[:1] != [count]:  # otherwise this would be found only when it is read
-                raise InputError(
-                    f"has shape {tuple(shape)} and labels {name!r} {count} examples: give one prediction for each "
-                    "example.",
-                    argument=array,
-                )
+            array = set_name(kind, name)
+            shape = kept[array][1]["shape"] if array in kept else None
+            if shape is not None and shape[:1] != about["shape"][:1]:  # otherwise found only when it is read
+                problem = f"has shape {tuple(shape)} and labels {name!r} {about['shape'][0]} examples"
+                raise InputError(f"{problem}: give one prediction for each example.", argument=array)
     measured, lost = metric_values(metrics or {})
     record = {
         "schema": SCHEMA,
@@ -165,7 +163,7 @@ def write_run(
             "written": datetime.now(UTC).isoformat(timespec="seconds"),
             **jsonable(environment or {}, "environment"),
         },
-        "notes": [*map(str, notes), *lost],
+        "notes": [*([notes] if isinstance(notes, str) else map(str, notes)), *lost],
         "arrays": {k: about | {"file": part_file("arrays", k)} for k, (_, about) in kept.items()},
         "files": {k: about | {"file": part_file("files", k)} for k, (_, about) in weights.items()},
         "labels": {k: about["sha256"] for k, (_, about) in truth.items()},
@@ -313,6 +311,8 @@ def _encode_labels(labels: ArrayLike | Mapping[str, ArrayLike] | None) -> Encode
     for name, values in (labels if isinstance(labels, Mapping) else {TEST: labels}).items():
         check_name(name, "labels")
         found[name] = npy_bytes(values, f"labels[{name!r}]")
+        if not found[name][1]["shape"]:
+            raise InputError(f"labels[{name!r}] is a single value: give one for each example.")
     return found
 
 
@@ -367,6 +367,26 @@ def write_file(store: Path, folder: str, name: str, data: bytes | Callable[[IO[b
         _sync_directory(final.parent)
     finally:
         remove(aside.parent, aside.name)
+
+
+def replace_file(target: Path, data: bytes) -> None:
+    """Write a file anywhere, whole or not at all.
+
+    Raises
+    ------
+    StoreError
+        If it cannot be written.
+    """
+    aside = target.with_name(f".{uuid.uuid4().hex[:12]}{target.suffix}")
+    try:
+        with open(aside, "xb") as out:
+            out.write(data)
+        os.replace(aside, target)
+    except OSError as error:
+        raise StoreError(f"{target} cannot be written: {os_reason(error, place=False)}.") from error
+    finally:
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
 
 
 def own_folder(store: Path, name: str) -> Path:

@@ -16,8 +16,8 @@ from curvewise.study.response import measure_corpus as measure_corpus
 from curvewise.study.response import measure_invariance as measure_invariance
 from curvewise.study.spec.design import Design as Design
 from curvewise.study.spec.design import Learner as Learner
+from curvewise.study.spec.evaluation import Evaluation as Evaluation
 from curvewise.study.spec.recipes import RECIPES as RECIPES
-from curvewise.study.spec.study import Evaluation as Evaluation
 from curvewise.study.status import Status as Status
 from curvewise.study.study import Study as Study
 from curvewise.study.study import load_study as load_study

@@ -197,7 +197,7 @@ class RayWorkers:
         """Return the arguments that were given."""
         environment = None if self.runtime_env is None else _table(self.runtime_env)
         found = {**vars(self), "resources": _amounts(self.resources), "runtime_env": environment}
-        return {name: value for name, value in found.items() if value not in (None, False)}
+        return {name: value for name, value in found.items() if value is not None and value is not False}
 
 
 @study.command
@@ -560,7 +560,7 @@ def show_section(page: Page, section: Section, verbose: bool = True) -> None:
         page.table(table.title, table.readable())
 
 
-def write_files(report: Report, folder: Path, format: Format | None = None, index: str = "report.md") -> list[str]:
+def write_files(report: Report, folder: Path, format: Format | None = None) -> list[str]:
     """Write a report in the formats asked for, and say which files that made.
 
     Without a format, HTML and Markdown, the first only where its package is installed.
@@ -582,8 +582,8 @@ def write_files(report: Report, folder: Path, format: Format | None = None, inde
     tables = ["latex"] if "latex" in wanted else []
     figures = [e for e, kind in {"png": "markdown", "pdf": "latex"}.items() if kind in wanted]
     if tables or figures:
-        export_report(report, folder, tables, figures, index=index)
-        files += [folder / name for name in exported_files(report, tables, figures, index)]
+        export_report(report, folder, tables, figures, index="report.md")
+        files += [folder / name for name in exported_files(report, tables, figures, "report.md")]
     return [str(path) for path in files]
 
 

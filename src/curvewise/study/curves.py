@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias, TypedDict, Unpack
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError, StoreError, importing
+from curvewise.errors import CurvewiseError, InputError, StoreError, importing, warn_all
 from curvewise.learning.partition import Partition, entropy_of, geometric_sizes, partition_training_set
 from curvewise.progress import progress_bar
 from curvewise.reading.table import is_missing
@@ -31,15 +30,6 @@ RECIPE = "measure_learning_curve/1"  # counts up when the same coordinates would
 MetricLike: TypeAlias = "str | Callable[..., float]"
 
 
-class CurveOptions(TypedDict, total=False):
-    """Less common options of :func:`measure_learning_curve`, which describes them."""
-
-    nested: bool
-    stratify: bool | None
-    progress: bool | None
-    on_error: str
-
-
 def measure_learning_curve(
     estimator: Any,
     X: Any,
@@ -53,7 +43,10 @@ def measure_learning_curve(
     rng: int | np.random.Generator = 0,
     n_jobs: int = 1,
     store: AnyPath | None = None,
-    **options: Unpack[CurveOptions],
+    nested: bool = False,
+    stratify: bool | None = None,
+    progress: bool | None = None,
+    on_error: str = "record",
 ) -> Measurements:
     """Train an estimator on subsets of several sizes and measure each on the same test set.
 
@@ -105,11 +98,14 @@ def measure_learning_curve(
     store : path, optional
         Folder in which each run is kept as soon as it is done. Runs that are there already are read
         and not trained again; failed ones are tried again.
-    **options
-        ``nested`` (False): smaller subsets lie inside larger ones.
-        ``stratify`` (None): whether subsets and test set keep the classes' proportions; by default
-        when the target is a class. ``progress`` (None): whether to show a bar on stderr; by default
-        on a terminal. ``on_error`` ("record"): keep a failed run as failed and go on, or "raise".
+    nested : bool
+        Whether smaller subsets lie inside larger ones.
+    stratify : bool, optional
+        Whether subsets and test set keep the classes' proportions; by default when the target is a class.
+    progress : bool, optional
+        Whether to show a bar on stderr; by default on a terminal.
+    on_error : {"record", "raise"}
+        Keep a failed run as failed and go on, or raise its error.
 
     Returns
     -------
@@ -137,7 +133,8 @@ def measure_learning_curve(
     """
     with importing("Training estimators needs scikit-learn", "sklearn"):
         import sklearn  # noqa: F401
-    chosen = _check_options(dict(options))
+    if on_error not in ("record", "raise"):
+        raise InputError("use 'record' or 'raise'.", argument="on_error", value=on_error)
     if n_jobs == 0:
         raise InputError("give a number of processes, or -1 for all cores.", argument="n_jobs", value=n_jobs)
     learners = _named(estimator)
@@ -145,16 +142,16 @@ def measure_learning_curve(
     judge = resolve_metric(metric, unit)
     entropy = entropy_of(rng)
     X, target = _check_data(X, y)
-    stratify, notes = _decide_stratification(chosen["stratify"], target, made, metric)
-    train, data, split_note = _split(X, target, test, stratify, entropy)
+    stratified, notes = _decide_stratification(stratify, target, made, metric)
+    train, data, split_note = _split(X, target, test, stratified, entropy)
     subset = target[train]
     if sizes is None:
-        sizes = geometric_sizes(len(train), minimum=min(len(np.unique(subset)) if stratify else 2, len(train)))
-    labels, nested = subset if stratify else len(train), chosen["nested"]
-    partition = partition_training_set(labels, sizes, folds, nested=nested, stratify=stratify, rng=entropy)
+        sizes = geometric_sizes(len(train), minimum=min(len(np.unique(subset)) if stratified else 2, len(train)))
+    labels = subset if stratified else len(train)
+    partition = partition_training_set(labels, sizes, folds, nested=nested, stratify=stratified, rng=entropy)
     tasks = _plan(learners, made, partition, train, entropy, data, judge)
-    setup = CurveSetup(data, judge, None if store is None else Path(store), chosen["on_error"])
-    outcomes, damaged = _train_all(tasks, setup, n_jobs, chosen["progress"])
+    setup = CurveSetup(data, judge, None if store is None else Path(store), on_error)
+    outcomes, damaged = _train_all(tasks, setup, n_jobs, progress)
     notes = (split_note, *notes, *partition.warnings, *_troubles(tasks, outcomes, damaged))
     return Measurements(
         learner=np.array([t.learner for t in tasks]),
@@ -215,21 +212,13 @@ class CurveSetup:
     on_error: str = "record"
 
 
-def _check_options(options: dict[str, Any]) -> dict[str, Any]:
-    defaults = {"nested": False, "stratify": None, "progress": None, "on_error": "record"}
-    if unknown := options.keys() - defaults.keys():
-        raise TypeError(
-            f"measure_learning_curve() got unexpected options {sorted(unknown)}; beside the named "
-            f"arguments it takes {sorted(defaults)}."
-        )
-    chosen = defaults | options
-    if chosen["on_error"] not in ("record", "raise"):
-        raise InputError(f"on_error={chosen['on_error']!r}: use 'record' or 'raise'.")
-    return chosen
-
-
 def _named(estimator: Any) -> dict[str, Any]:
-    learners = estimator if isinstance(estimator, Mapping) else {_name(estimator): estimator}
+    learners = estimator
+    if isinstance(estimator, type):
+        learners = {estimator.__name__: estimator}
+    elif not isinstance(estimator, Mapping):
+        steps = [step for _, step in getattr(estimator, "steps", [])] or [estimator]  # of a pipeline
+        learners = {" + ".join(s if isinstance(s, str) else type(s).__name__ for s in steps): estimator}
     if not learners:
         raise InputError("estimator is an empty dict: pass at least one estimator.")
     for name, learner in learners.items():
@@ -239,14 +228,10 @@ def _named(estimator: Any) -> dict[str, Any]:
                 f"estimator {name!r} is a {type(learner).__name__}, which lacks "
                 f"{' and '.join(lacking)}: pass an estimator with fit(X, y) and predict(X)."
             )
-    return {str(name): learner for name, learner in learners.items()}
-
-
-def _name(estimator: Any) -> str:
-    if isinstance(estimator, type):
-        return estimator.__name__
-    steps = [step for _, step in getattr(estimator, "steps", [])] or [estimator]
-    return " + ".join(step if isinstance(step, str) else type(step).__name__ for step in steps)
+    found = {str(name): learner for name, learner in learners.items()}
+    if len(found) < len(learners):
+        raise InputError(f"estimator has names that are written alike: {list(learners)}. Give each its own.")
+    return found
 
 
 def _fresh(learners: Mapping[str, Any]) -> dict[str, Any]:
@@ -450,8 +435,7 @@ def _troubles(tasks: Sequence[CurveTask], outcomes: Sequence[CurvePoint], damage
     serious = failure_notes(failed, len(tasks))
     if damaged:
         serious.append(f"{len(damaged)} damaged run(s) were trained again: {damaged[0]}")
-    for note in serious:
-        warnings.warn(note, CurvewiseWarning, stacklevel=3)
+    warn_all(serious, stacklevel=4)
     # The runs of each learner that raised a kind of warning are counted, with its first text.
     texts: dict[tuple[str, str], list[str]] = {}
     for task, outcome in zip(tasks, outcomes, strict=True):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
@@ -13,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError, StoreError, UntrustedCodeError, arg
+from curvewise.errors import InputError, StoreError, UntrustedCodeError, arg
 from curvewise.ranking.load import ONE_GROUP, CheckpointScores
 from curvewise.reading.roles import normal
 from curvewise.store.read import array_of, is_file
-from curvewise.store.record import REMEDY, TEST, part_file
+from curvewise.store.record import REMEDY, TEST, part_file, set_name
 from curvewise.study.spec.design import CLASSES
 from curvewise.study.spec.study import Job
 from curvewise.study.study import check_evaluation, choose_runs, label_of
@@ -276,7 +275,7 @@ def predicted_images(
     if not rows or min(rows) < 0 or max(rows) >= count:
         problem = f"give how many, or positions from 0 to {count - 1}."
         raise InputError(problem, argument="examples", value=examples)
-    name = "predictions" if evaluation == TEST else f"predictions.{evaluation}"
+    name = set_name("predictions", evaluation)
     asked = None if n is None else np.atleast_1d(n).tolist()
     found: dict[str, dict[int, Any]] = {}
     for run in choose_runs(study, **settings):
@@ -372,27 +371,26 @@ def study_win_rates(
     asked = sorted(both[0] & both[1]) if n is None else np.atleast_1d(n).tolist()
     if not asked:
         raise InputError(f"{method!r} and {scratch!r} have no training size in common.")
-    asked_of: dict[str, Any] = {"evaluation": evaluation, **settings}
+    # Where probabilities are kept, runs that have none are left out before runs are paired.
+    kept = study.keep.probabilities and not study.dataset.is_numbers
+    asked_of: dict[str, Any] = {"evaluation": evaluation, "probabilities": kept, **settings}
     pairs = {}
     for size in asked:
-        given = {name: study.predictions(name, n=size, **asked_of) for name in (method, scratch)}
+        one, two = (study.predictions(name, n=size, **asked_of) for name in (method, scratch))
         if paired:
-            _check_paired(study, given[method], given[scratch], size)
-        pairs[size] = tuple(_losses(study, name, p, n=size, **asked_of) for name, p in given.items())
+            _check_paired(study, one, two, size)
+        pairs[size] = (_losses(one), _losses(two))
     return win_rates(pairs, paired=paired, level=level)
 
 
-def _losses(study: Study, learner: str, given: Predictions, **asked: Any) -> Any:
+def _losses(given: Predictions) -> Any:
     """Losses of each example where they are known, else what was predicted."""
-    if given.kind == "losses" or not study.keep.probabilities:
+    if given.kind != "probabilities":
         return given
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CurvewiseWarning)  # the same as of ``given``
-        kept = study.predictions(learner, probabilities=True, **asked)
-    labels = kept.labels
+    labels = given.labels
     assert labels is not None
     places = np.arange(len(labels))
-    right = np.concatenate([block[:, places, labels] for _, block in kept.blocks()])
+    right = np.concatenate([block[:, places, labels] for _, block in given.blocks()])
     with np.errstate(divide="ignore"):  # sure and wrong: infinite, which can be compared
         return -np.log(right.astype(np.float64))
 

@@ -28,8 +28,8 @@ from curvewise.study.status import (
     Planned,
     choose_devices,
     count_text,
+    device_kind,
     duration,
-    kind_of,
     mixture,
     planned_runs,
 )
@@ -119,7 +119,7 @@ class Plan(Result):
     @property
     def hours_of(self) -> str:
         """The unit of the hours: ``"GPU"`` or ``"core"``."""
-        return "core" if kind_of(self.device) == "cpu" else "GPU"
+        return "core" if device_kind(self.device) == "cpu" else "GPU"
 
     @property
     def saved_seconds(self) -> float:
@@ -309,16 +309,13 @@ def _warnings(study: StudySpec, planned: Sequence[Planned], device: str) -> list
 
 def _unimported(study: StudySpec) -> list[str]:
     """Warn of learners whose code may not be imported."""
-    found = {}
-    for job in study.jobs:  # a grid may name code, too
-        place = study.unimported(job.learner)
-        if place is None:
-            continue
-        trust = either("trust=True", "--trust")
-        found[job.name, place] = Message(
-            f"{job.name} is made by {place}, which is not imported without {trust}: its options were not checked."
-        )
-    return list(found.values())
+    trust = either("trust=True", "--trust")
+    made = {(job.name, study.unimported(job.learner)): None for job in study.jobs}  # a grid may name code, too
+    return [
+        Message(f"{name} is made by {place}, which is not imported without {trust}: its options were not checked.")
+        for name, place in made
+        if place is not None
+    ]
 
 
 def _idle(study: StudySpec) -> list[str]:
@@ -415,7 +412,7 @@ def bytes_per_run(study: StudySpec, planned: Sequence[Planned], measure: bool = 
         return math.nan
     total = 2.0 * BLOCK  # the folder and the record
     for examples in sets.values():
-        if examples.is_numbers:
+        if study.dataset.is_numbers:
             total += _blocks(4 * len(examples.y))
             total += _blocks(4 * examples.y.size) if study.keep.predictions else 0
             continue

@@ -7,7 +7,6 @@ import multiprocessing
 import os
 import re
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -19,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError, MissingDependencyError, quietly
+from curvewise.errors import CurvewiseError, InputError, MissingDependencyError, quietly, warn_all
 from curvewise.nn.own_code import installed_only
 from curvewise.progress import progress_bar
 from curvewise.response.judgement import MeasureJudgement, judge_measures
 from curvewise.response.load import ModelCorpus
-from curvewise.store.record import TEST, data_digest
+from curvewise.store.record import TEST, data_digest, set_name
 from curvewise.store.write import write_file
 from curvewise.study.status import Planned, choose_devices, evaluation_digests, planned_runs
 from curvewise.study.study import Study, check_evaluation, has_network, label_of, load_model
@@ -96,7 +95,7 @@ def measure_corpus(
         measures = list(measures)
     asked = _asked(measures)
     done, notes = done_runs(study, evaluation)
-    _warn_of(notes, stacklevel=3)
+    warn_all(notes, stacklevel=3)
     chosen, twins = _choose(done, seeds)
     for measure in asked or ():
         if "twin" in measure.needs and not twins:
@@ -109,13 +108,8 @@ def measure_corpus(
     look = partial(_measure, given=measures, examples=examples, rng=rng)
     found = measure_runs(study, look, tasks, workers, progress, tell)
     corpus = make_corpus(study, chosen, found, evaluation, notes)
-    _warn_of(corpus.notes[len(notes) :], stacklevel=3)
+    warn_all(corpus.notes[len(notes) :], stacklevel=3)
     return corpus
-
-
-def _warn_of(notes: Sequence[str], stacklevel: int) -> None:
-    for note in notes:
-        warnings.warn(note, CurvewiseWarning, stacklevel=stacklevel)
 
 
 def make_corpus(
@@ -124,7 +118,7 @@ def make_corpus(
     """Put measures beside settings and gaps."""
     names = list(dict.fromkeys(name for one in found for name in one.values))
     train = np.array([r.standing.metrics["train_error"] for r in runs], dtype=np.float64)
-    error = np.array([r.standing.metrics[metric_of(evaluation)] for r in runs], dtype=np.float64)
+    error = np.array([r.standing.metrics[set_name("error", evaluation)] for r in runs], dtype=np.float64)
     orientation: dict[str, int] = {}
     for one in found:
         orientation |= one.orientation
@@ -166,11 +160,6 @@ def settings_of(study: Study, runs: Sequence[Planned]) -> dict[str, NDArray[Any]
     return columns
 
 
-def metric_of(evaluation: str) -> str:
-    """Name the metric of the error on an evaluation set."""
-    return "error" if evaluation == TEST else f"error.{evaluation}"
-
-
 def done_runs(study: Study, evaluation: str) -> tuple[list[Planned], list[str]]:
     """Find the runs that have weights and errors, with notes on the others."""
     check_evaluation(study, evaluation)
@@ -207,7 +196,7 @@ def _lack(run: Planned, evaluation: str, digest: str | None) -> str | None:
         return "no single network"
     if not has_network(run):
         return "without weights"
-    for metric in ("train_error", metric_of(evaluation)):
+    for metric in ("train_error", set_name("error", evaluation)):
         if metric not in run.standing.metrics:
             return f"without {metric}"
     return None if run.has_evaluation(evaluation, digest) else f"without {evaluation!r} as it is now"
@@ -296,7 +285,7 @@ def judge_study_sensitivity(
     from curvewise.response.networks.measurement import judge_sensitivity
 
     done, notes = done_runs(study, evaluation)
-    _warn_of(notes, stacklevel=3)
+    warn_all(notes, stacklevel=3)
     runs, _ = _choose(done, "first")
     if len({(r.job.n, r.job.fold) for r in runs}) > 1:
         raise InputError("The networks were trained on several subsets: measure a study with one size and one fold.")
@@ -406,7 +395,7 @@ def measure_invariance(
     InputError
         If an argument cannot be used; it is looked at before anything is measured.
     """
-    from curvewise.response.networks.measurement import single_perturbation
+    from curvewise.response.networks.measurement import invariance_scores, perturbed_accuracy, single_perturbation
 
     ends = single_perturbation(perturbation, reach)[1]
     how: dict[str, Any] = {"examples": examples, "rng": rng}
@@ -428,12 +417,23 @@ def measure_invariance(
             )
     rows = []
     places = _places(magnitudes, ends)
-    how["device"] = device
+    same: dict[str, Any] = {"device": device, "rng": rng}
     with progress_bar("measuring", len(models), progress) as advance:
         for model in models.values():
-            rows.append(_row(model, data, perturbation, places, ends, how))
+            plain = perturbed_accuracy(model, data[0], perturbation, (0.0, 0.0), **same)
+            moved = perturbed_accuracy(model, data[1], perturbation, ends, **same)
+            scores = invariance_scores(model, data[0], perturbation, places, ends, examples=examples, **same)
+            rows.append((plain, moved, *scores))
             advance(1)
-    return _from_rows(tuple(models), hyperparameters, rows)
+    train, test, *columns = np.array(rows, dtype=np.float64).T
+    return ModelCorpus(
+        models=tuple(models),
+        hyperparameters={name: np.asarray(values) for name, values in hyperparameters.items()},
+        gap=train - test,
+        measures=dict(zip(ORIENTATION, columns, strict=True)),
+        orientation=ORIENTATION,
+        train_accuracy=train,
+    )
 
 
 def _from_study(
@@ -448,14 +448,14 @@ def _from_study(
 ) -> ModelCorpus:
     chosen = _invariance_runs(study, perturbation)
     runs, notes = chosen.runs, [*chosen.notes, *chosen.others]
-    _warn_of(chosen.notes, stacklevel=4)
+    warn_all(chosen.notes, stacklevel=4)
     names = _names(list(settings_of(study, runs)), hyperparameters)
     places = _places(magnitudes, chosen.reach)
     look = partial(_look, perturbation=perturbation, places=places, reach=chosen.reach, how=how)
     tasks = tasks_for(study, [r.job.id for r in runs], device, workers)
     measured = measure_runs(study, look, tasks, workers, progress)
     corpus = make_corpus(study, runs, measured, chosen.evaluation, notes)
-    _warn_of(corpus.notes[len(notes) :], stacklevel=4)
+    warn_all(corpus.notes[len(notes) :], stacklevel=4)
     columns = {name: corpus.hyperparameters[name] for name in names}
     return replace(corpus, hyperparameters=columns)
 
@@ -569,7 +569,9 @@ def _invariance_digest(study: Study, perturbation: str, names: Sequence[str], se
         "evaluation": [chosen.evaluation, *chosen.reach, evaluation_digests(study).get(chosen.evaluation)],
         "models": [_model_name(study, r) for r in chosen.runs],
         "runs": [[r.job.id, r.record.get("files", {}).get("end")] for r in chosen.runs],
-        "errors": [[r.standing.metrics[k] for k in ("train_error", metric_of(chosen.evaluation))] for r in chosen.runs],
+        "errors": [
+            [r.standing.metrics[k] for k in ("train_error", set_name("error", chosen.evaluation))] for r in chosen.runs
+        ],
         "hyperparameters": {name: columns[name].tolist() if name in columns else None for name in names},
         "settings": dict(settings),
     }
@@ -612,39 +614,6 @@ def _names(there: list[str], asked: Any) -> list[str]:
                 f"{', '.join(there) or 'no settings'}."
             )
     return list(asked)
-
-
-def _row(
-    model: nn.Module,
-    data: tuple[Any, Any],
-    perturbation: str,
-    places: list[float],
-    ends: tuple[float, float],
-    how: dict[str, Any],
-) -> dict[str, float]:
-    """Measures and accuracies of one network."""
-    from curvewise.response.networks.measurement import invariance_scores, perturbed_accuracy
-
-    train, test = data
-    where = {"device": how["device"], "rng": how["rng"]}
-    plain = perturbed_accuracy(model, train, perturbation, (0.0, 0.0), **where)
-    moved = perturbed_accuracy(model, test, perturbation, ends, **where)
-    found = invariance_scores(model, train, perturbation, places, ends, **how)
-    return {**dict(zip(ORIENTATION, found, strict=True)), "train": plain, "test": moved}
-
-
-def _from_rows(
-    names: tuple[str, ...], hyperparameters: Mapping[str, Any], rows: Sequence[dict[str, float]]
-) -> ModelCorpus:
-    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    return ModelCorpus(
-        models=names,
-        hyperparameters=hyperparameters,
-        gap=columns["train"] - columns["test"],
-        measures={name: columns[name] for name in ORIENTATION},
-        orientation=ORIENTATION,
-        train_accuracy=columns["train"],
-    )
 
 
 def _evaluation(study: Study, perturbation: str) -> tuple[str, tuple[float, float]]:

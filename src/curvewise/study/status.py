@@ -6,31 +6,27 @@ import math
 import os
 import re
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from statistics import median
+from typing import Any
 
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError, MissingDependencyError, StoreError, arg
+from curvewise.errors import CurvewiseError, InputError, MissingDependencyError, StoreError, arg
 from curvewise.nn.task import Keep
 from curvewise.nn.training import Training
 from curvewise.store.claims import Claims
 from curvewise.store.read import MissingRun, missing_file, read_record, without_collecting
-from curvewise.store.record import TEST
+from curvewise.store.record import TEST, set_name
 from curvewise.store.tables import LOSSES, reason_of
-from curvewise.study.run.board import Pace, pace_key
 from curvewise.study.spec.study import CHECKPOINTS, Job, StudySpec, examples_digest
 from curvewise.text import format_count
 from curvewise.types.results import Result
-
-if TYPE_CHECKING:
-    from curvewise.study.spec.study import Job, StudySpec
-
 
 STATES = ("done", "failed", "outdated", "damaged", "running", "missing")
 MOST_ATTEMPTS = 3
@@ -189,11 +185,6 @@ def study_status(study: StudySpec) -> Status:
     )
 
 
-def run_counts(planned: Sequence[Planned]) -> str:
-    """Count runs by their state, as ``736 runs: 0 finished, 736 remaining``."""
-    return count_text(len(planned), Counter(r.state for r in planned), sum(r.has_diverged for r in planned))
-
-
 def count_text(total: int, states: Mapping[str, int], diverged: int = 0) -> str:
     """Write how many runs are finished, have failed and remain.
 
@@ -215,12 +206,9 @@ def _by_learner(planned: Sequence[Planned]) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {}
     for run in planned:
         name = run.job.name + (SEARCH if run.job.is_search else "")
-        counts = found.setdefault(
-            name, dict.fromkeys(("runs", "finished", "failed", "remaining"), 0) | {"seconds": 0.0}
-        )
-        state = {"done": "finished", "failed": "failed"}.get(run.state, "remaining")
+        counts = found.setdefault(name, {"runs": 0, "finished": 0, "failed": 0, "remaining": 0, "seconds": 0.0})
         counts["runs"] += 1
-        counts[state] += 1
+        counts[{"done": "finished", "failed": "failed"}.get(run.state, "remaining")] += 1
         counts["seconds"] += run.seconds or 0.0
     return found
 
@@ -451,8 +439,7 @@ def _lacks(record: Mapping[str, Any], folder: Path, digests: Mapping[str, str], 
     kinds += ["features"] if keep.features and network else []
     for name, digest in digests.items():
         for kind in kinds:
-            array = kind if name == TEST else f"{kind}.{name}"
-            if known.get(name) != digest or array not in record["arrays"]:
+            if known.get(name) != digest or set_name(kind, name) not in record["arrays"]:
                 return f"It has no {kind} for the current evaluation set {name!r}."
     kept = _kept(record).checkpoints
     if network and CHECKPOINTS.index(kept) < CHECKPOINTS.index(keep.checkpoints):
@@ -496,6 +483,46 @@ def is_done(folder: Path) -> bool:
 
 
 # ---- Time that runs take
+
+LATEST = 5
+"""Finished runs of a size whose time is used to estimate that of others."""
+
+
+class Pace:
+    """Estimates how long runs take, from the time of others.
+
+    A run takes as long as the latest finished runs of the same learner, settings and size: the first ones of a worker
+    also load libraries. Between two sizes, and beyond them, the time is linear in the examples looked at; where one
+    size is known, it is in proportion to them.
+    """
+
+    def __init__(self) -> None:
+        # Seconds of the latest finished runs by cost, which follows the size, for each learner and its settings.
+        self._spent: dict[tuple[str, ...], dict[float, deque[float]]] = {}
+
+    def learn(self, job: Job, seconds: float) -> None:
+        """Take the time of a finished run into account."""
+        self._spent.setdefault(pace_key(job), {}).setdefault(job.cost, deque(maxlen=LATEST)).append(seconds)
+
+    def seconds(self, job: Job) -> float:
+        """Return the expected seconds of a run, NaN if nothing is known of its learner."""
+        known = {cost: median(latest) for cost, latest in self._spent.get(pace_key(job), {}).items()}
+        if not known or job.cost in known:
+            return known.get(job.cost, math.nan)
+        costs = sorted(known, key=lambda cost: abs(math.log(cost / job.cost)))
+        near = costs[0]
+        in_proportion = known[near] / near * job.cost
+        if len(costs) == 1:
+            return in_proportion
+        slope = (known[near] - known[costs[1]]) / (near - costs[1])
+        # A larger run takes no less time than a smaller one, and at most in proportion.
+        low, high = sorted((known[near], in_proportion))
+        return min(max(known[near] + slope * (job.cost - near), low), high)
+
+
+def pace_key(job: Job) -> tuple[str, ...]:
+    """Name what runs must share for the time of one to say something about another."""
+    return (job.name, repr(sorted(job.settings.items())), str(job.is_search))
 
 
 class Clock:
@@ -542,36 +569,16 @@ class Clock:
 
     def _fit(self, job: Job) -> float:
         """Seconds of an estimator, fitted once at each size from the smallest on while that is quick."""
-        key = pace_key(job)
-        if self._fitted.get(key, 0.0) < FIT_SECONDS and (*key, str(job.n)) not in self._measured:
-            if self._spent > MOST_SECONDS:
-                self.unmeasured[job.name] = None
-                return self._fits.seconds(job)
-            start = time.monotonic()
-            seconds = self._measured[*key, str(job.n)] = self._fit_seconds(job)
-            # One that fails is not tried again at other sizes.
-            self._fitted[key] = self._fitted.get(key, 0.0) + (seconds if math.isfinite(seconds) else FIT_SECONDS)
-            self._spent += time.monotonic() - start
-            if math.isfinite(seconds):
-                self._fits.learn(job, seconds)
+        key, size = pace_key(job), (*pace_key(job), str(job.n))
+        if self._fitted.get(key, 0.0) < FIT_SECONDS and size not in self._measured:
+            seconds = self._try(job.name, lambda: _fit_seconds(self.study, job))
+            if seconds is not None:
+                self._measured[size] = seconds
+                # One that fails is not tried again at other sizes.
+                self._fitted[key] = self._fitted.get(key, 0.0) + (seconds if math.isfinite(seconds) else FIT_SECONDS)
+                if math.isfinite(seconds):
+                    self._fits.learn(job, seconds)
         return self._fits.seconds(job)
-
-    def _fit_seconds(self, job: Job) -> float:
-        try:
-            from curvewise.study.run.estimators import fit_estimator
-
-            found = fit_estimator(self.study, job)
-        except Exception as error:  # whatever a class of one's own raises
-            self._note(job.name, str(error) or type(error).__name__)
-            return math.nan
-        if found.error is not None:
-            self._note(job.name, reason_of(found.error))
-            return math.nan
-        return max(float(found.seconds), 1e-6)
-
-    def _note(self, name: str, problem: str) -> None:
-        first = (problem.strip().splitlines() or ["no reason given"])[0]
-        self.problems[f"{name} could not be measured: {first}"] = None
 
     def _measure(self, job: Job) -> float:
         """Seconds of a run, by what an example costs a network of this kind in such batches."""
@@ -581,32 +588,50 @@ class Clock:
         # The rate has no part in the time of a step: a grid of rates is measured once.
         key = (repr(replace(step, rate=1.0)), str(step.batch_for(job.n)))
         if key not in self._measured:
-            if self._spent > MOST_SECONDS:
-                self.unmeasured[job.name] = None
+            seconds = self._try(job.name, lambda: _step_seconds(self.study, step, job.n, self.device))
+            if seconds is None:
                 return math.nan
-            looks = step.steps_for(job.n) * step.batch_for(job.n)
-            self._measured[key] = self._seconds(job.name, step, job.n) / looks
+            self._measured[key] = seconds / (step.steps_for(job.n) * step.batch_for(job.n))
         return self._measured[key] * job.cost
 
-    def _seconds(self, name: str, step: Training, n: int) -> float:
-        """Seconds of one pass over n examples."""
+    def _try(self, name: str, measure: Callable[[], float]) -> float | None:
+        """Seconds that were measured, NaN where that raises; None where there is no time left to measure."""
+        if self._spent > MOST_SECONDS:
+            self.unmeasured[name] = None
+            return None
         start = time.monotonic()
         try:
-            from curvewise.nn.engine import measure_seconds
-
-            return measure_seconds(step, self.study.examples, n, device=self.device, folder=self.study.folder)
-        except Exception as error:  # whatever a factory of one's own raises
-            self._note(name, str(error) or type(error).__name__)
+            return measure()
+        except Exception as error:  # whatever a class or a factory of one's own raises
+            first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            self.problems[f"{name} could not be measured: {first}"] = None
             return math.nan
         finally:
             self._spent += time.monotonic() - start
+
+
+def _fit_seconds(study: StudySpec, job: Job) -> float:
+    """Seconds of one fit."""
+    from curvewise.study.run.estimators import fit_estimator
+
+    found = fit_estimator(study, job)
+    if found.error is not None:
+        raise CurvewiseError(reason_of(found.error))
+    return max(float(found.seconds), 1e-6)
+
+
+def _step_seconds(study: StudySpec, step: Training, n: int, device: str) -> float:
+    """Seconds of one pass over n examples."""
+    from curvewise.nn.engine import measure_seconds
+
+    return measure_seconds(step, study.examples, n, device=device, folder=study.folder)
 
 
 def stored_pace(planned: Iterable[Planned], device: str) -> Pace:
     """Learn from stored runs how long such runs take on a device."""
     pace = Pace()
     for run in planned:
-        here = run.device is None or kind_of(run.device) == kind_of(device)
+        here = run.device is None or device_kind(run.device) == device_kind(device)
         usual = here or run.job.learner.kind != "network"  # estimators and commands use no GPU
         if run.state in ("done", "outdated") and run.seconds is not None and usual:
             pace.learn(run.job, run.seconds)
@@ -624,9 +649,9 @@ def mixture(planned: Sequence[Planned], device: str | None = None) -> list[str]:
         about = run.record.get("environment", {}) if run.state != "failed" else {}
         for name, found in seen.items():
             if about.get(name):
-                found.setdefault(training, {})[kind_of(str(about[name]))] = None
+                found.setdefault(training, {})[device_kind(str(about[name]))] = None
         if device is not None and run.standing.is_due() and training in seen["device"]:
-            seen["device"][training][kind_of(device)] = None
+            seen["device"][training][device_kind(device)] = None
     notes = []
     for name, found in seen.items():
         mixed = [ways for ways in found.values() if len(ways) > 1]
@@ -639,7 +664,7 @@ def mixture(planned: Sequence[Planned], device: str | None = None) -> list[str]:
     return notes
 
 
-def kind_of(device: str) -> str:
+def device_kind(device: str) -> str:
     """``"cuda"`` for ``"cuda:1"``."""
     return device.split(":")[0]
 

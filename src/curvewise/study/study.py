@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -16,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError, UntrustedCodeError, arg, either, list_names, suggest
+from curvewise.errors import InputError, UntrustedCodeError, arg, either, list_names, suggest, warn_all
 from curvewise.nn.task import Examples
 from curvewise.store.read import read_run
-from curvewise.store.record import TEST
+from curvewise.store.record import TEST, set_name
 from curvewise.store.tables import (
     LOSSES,
     all_failed,
@@ -48,8 +47,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from torch import nn
 
-    from curvewise.study.run.drive import Outcome
-    from curvewise.study.spec.study import StudySpec
     from curvewise.variance.sources import SourceShares, TwinDisagreement
 
 
@@ -151,7 +148,15 @@ class Study(StudySpec):
 
             outcome = run_ray(study, address=None if on == "ray" else on, **options)
         study.lend_data(self)  # results are asked for next: large images are not decoded again for them
-        return after_run(study.status(), outcome)
+        notes = list(outcome.notes)
+        if outcome.interrupted:
+            notes.append(f"{format_count(len(outcome.interrupted), 'interrupted run')} started again.")
+        if outcome.redone:
+            notes.append(
+                f"{format_count(len(outcome.redone), 'run')} repeated after a failure, damage or a change of the study."
+            )
+        found = study.status()
+        return replace(found, warnings=(*found.warnings, *notes))
 
     def status(self) -> Status:
         """Return how far the study is: done, failed and why, being made by whom, left."""
@@ -192,7 +197,7 @@ class Study(StudySpec):
         metric = metric or ("loss" if self.dataset.is_numbers else "error")
         check_evaluation(self, evaluation)
         runs = choose_runs(self, learner=learner, **settings)
-        name = metric if evaluation == TEST else f"{metric}.{evaluation}"
+        name = set_name(metric, evaluation)
         digest = evaluation_digests(self).get(evaluation)
         kept = []
         for run in runs:
@@ -207,8 +212,7 @@ class Study(StudySpec):
         if not kept:
             raise _nothing(runs, f"a measured {name}", _RUN)
         notes = [*_notes(runs, kept, name), *_mixed(kept, metric)]
-        for note in notes:
-            warnings.warn(note, CurvewiseWarning, stacklevel=2)
+        warn_all(notes)
         rows = measured_rows({r.job.id: r.record for r in kept}, name)
         labels = {k: _column(v) for k, v in _coordinates(self, kept).items()}
         found = Measurements(
@@ -254,7 +258,29 @@ class Study(StudySpec):
         InputError
             If the runs are of more than one training; the message says what to choose.
         """
-        return read_predictions(self, learner, evaluation, probabilities, {"n": n, **settings})
+        check_evaluation(self, evaluation)
+        runs = choose_runs(self, learner=learner, n=n, **settings)
+        _check_one_training(self, runs)
+        numbers = self.dataset.is_numbers
+        if numbers and probabilities:
+            raise InputError(f"{arg('probabilities', True)} is for classes, and the targets are numbers.")
+        kind = "probabilities" if probabilities else LOSSES if numbers else "predictions"
+        name = set_name(kind, evaluation)
+        done = _predicted(self, runs, evaluation, name)
+        if not done:
+            hint = " Say [keep] probabilities = true and" if probabilities else ""
+            raise _nothing(runs, name, f"{hint} {_RUN}".strip())
+        ids = {r.job.id for r in done}
+        lost = [
+            f"{count} of {len(runs)} planned runs are {'missing' if state == 'missing' else f'left out: {state}'}."
+            for state, count in Counter(r.state for r in runs if r.job.id not in ids).items()
+        ]
+        warn_all(lost)
+        notes = [f"{len(done):,} of {len(runs):,} planned runs", *lost]
+        if (folds := len({r.job.fold for r in done})) > 1:
+            notes.append(f"runs on {folds} different training subsets")
+        records = {self.runs_folder / r.job.id: r.record for r in done}
+        return _mapped(self, done[0].job, records, evaluation, name, notes)
 
     def predictions_by(
         self, name: str, learner: str | None = None, *, n: int | None = None, evaluation: str = TEST, **settings: Any
@@ -320,9 +346,33 @@ class Study(StudySpec):
         InputError
             If no run has a twin, or the runs are of more than one training.
         """
+        from curvewise.variance.sources import measure_twins
+
         if wrong := {"vary", "poke"} & set(settings):
             raise InputError("twins are joined over all experiments: leave it out.", argument=min(wrong))
-        return read_study_twins(self, learner, evaluation, {"n": n, **settings}, level)
+        check_evaluation(self, evaluation)
+        runs = choose_runs(self, learner=learner, n=n, **settings)
+        if self.dataset.is_numbers:
+            raise InputError("The targets are numbers: disagreement is of predicted classes.")
+        _check_one_training(self, runs, ("learner", *self.design.settings, "n"))
+        name = set_name("predictions", evaluation)
+        done = _predicted(self, runs, evaluation, name)
+        if not done:
+            raise _nothing(runs, name, _RUN)
+        records = {self.runs_folder / r.job.id: r.record for r in done}
+        joined = twin_records(records)
+        notes = [f"{note}." for note in joined.notes]
+        notes += [f"{lost} planned runs are not done."] if (lost := len(runs) - len(done)) else []
+        warn_all(notes)
+        mapped = partial(_mapped, self, done[0].job, evaluation=evaluation, name=name)
+        base = mapped({path: records[path] for path in joined.reference})
+        # A twin has the name of its run, by which they are matched.
+        others = {
+            epoch: replace(mapped({path: records[path] for path in paths}), run_ids=base.run_ids)
+            for epoch, paths in joined.twins.items()
+        }
+        found = measure_twins(base, others, level=level)
+        return replace(found, warnings=(*found.warnings, *notes))
 
     def sources(
         self,
@@ -396,7 +446,28 @@ class Study(StudySpec):
         error, loss, train_error, train_loss, gap, ``error.<set>`` for further evaluation sets,
         seconds, …, and the reason of a failure.
         """
-        return read_frame(self)
+        runs = [r for r in planned_runs(self) if not r.job.is_search]
+        columns: dict[str, Any] = {
+            "run": [r.job.id for r in runs],
+            "learner": [r.job.name for r in runs],
+            "n": [r.job.n for r in runs],
+            **{k: _column(v) for k, v in _coordinates(self, runs).items()},
+        }
+        for name, values in _differing(runs).items():
+            columns.setdefault(name, _column(values))
+        if "loss" in columns:  # of the grid; the measured loss has this name
+            columns.setdefault("judged", columns.pop("loss"))
+        for name in dict.fromkeys(name for r in runs for name in r.standing.metrics):
+            measured = [r.standing.metrics.get(name) for r in runs]
+            values = [math.nan if v is None else float(v) for v in measured]
+            if name == "rate" and name in columns and name not in self.design.settings:
+                # One that was searched is a list in the settings, and a number once it is found.
+                found = zip(columns[name], values, strict=True)
+                columns[name] = [rates if math.isnan(v) else v for rates, v in found]
+            else:
+                columns[f"trained_{name}" if name in columns else name] = values
+        columns["reason"] = [reason_of(r.standing.text) if r.state == "failed" else "" for r in runs]
+        return data_frame(columns)
 
     def parameters(self) -> dict[str, int]:
         """Count the weights that each network trains, of all members of an ensemble together.
@@ -429,18 +500,6 @@ class Study(StudySpec):
             If the data is in memory, which a file cannot name.
         """
         return write_document(self, path)
-
-
-def after_run(status: Status, outcome: Outcome) -> Status:
-    """Add to a status what the execution before it had to say."""
-    notes = list(outcome.notes)
-    if outcome.interrupted:
-        notes.append(f"{format_count(len(outcome.interrupted), 'interrupted run')} started again.")
-    if outcome.redone:
-        notes.append(
-            f"{format_count(len(outcome.redone), 'run')} repeated after a failure, damage or a change of the study."
-        )
-    return replace(status, warnings=(*status.warnings, *notes))
 
 
 def load_study(path: str | PathLike[str], *, trust: bool = False) -> Study:
@@ -586,67 +645,8 @@ def mixed_losses(study: StudySpec) -> list[str]:
     return _mixed([r for r in planned_runs(study) if not r.job.is_search], "loss")
 
 
-def read_predictions(
-    study: StudySpec, learner: str | None, evaluation: str, probabilities: bool, settings: Mapping[str, Any]
-) -> Predictions:
-    """Map the predictions of the runs of one training, each run read when it is asked for."""
-    check_evaluation(study, evaluation)
-    runs = choose_runs(study, learner=learner, **settings)
-    _check_one_training(study, runs)
-    numbers = study.dataset.is_numbers
-    if numbers and probabilities:
-        raise InputError(f"{arg('probabilities', True)} is for classes, and the targets are numbers.")
-    kind = "probabilities" if probabilities else LOSSES if numbers else "predictions"
-    name = kind if evaluation == TEST else f"{kind}.{evaluation}"
-    done = _predicted(study, runs, evaluation, name)
-    if not done:
-        hint = " Say [keep] probabilities = true and" if probabilities else ""
-        raise _nothing(runs, name, f"{hint} {_RUN}".strip())
-    ids = {r.job.id for r in done}
-    notes = [f"{len(done):,} of {len(runs):,} planned runs"]
-    for state, count in Counter(r.state for r in runs if r.job.id not in ids).items():
-        where = "missing" if state == "missing" else f"left out: {state}"
-        notes.append(f"{count} of {len(runs)} planned runs are {where}.")
-        warnings.warn(notes[-1], CurvewiseWarning, stacklevel=3)
-    if (folds := len({r.job.fold for r in done})) > 1:
-        notes.append(f"runs on {folds} different training subsets")
-    records = {study.runs_folder / r.job.id: r.record for r in done}
-    return _mapped(study, done[0].job, records, evaluation, name, notes)
-
-
-def read_study_twins(
-    study: StudySpec, learner: str | None, evaluation: str, settings: Mapping[str, Any], level: float
-) -> TwinDisagreement:
-    """Join poked runs with those that were left alone, and measure how often they disagree."""
-    from curvewise.variance.sources import measure_twins
-
-    check_evaluation(study, evaluation)
-    runs = choose_runs(study, learner=learner, **settings)
-    if study.dataset.is_numbers:
-        raise InputError("The targets are numbers: disagreement is of predicted classes.")
-    _check_one_training(study, runs, ("learner", *study.design.settings, "n"))
-    name = "predictions" if evaluation == TEST else f"predictions.{evaluation}"
-    done = _predicted(study, runs, evaluation, name)
-    if not done:
-        raise _nothing(runs, name, _RUN)
-    records = {study.runs_folder / r.job.id: r.record for r in done}
-    joined = twin_records(records)
-    notes = [*joined.notes, *([f"{lost} planned runs are not done"] if (lost := len(runs) - len(done)) else [])]
-    for note in notes:
-        warnings.warn(f"{note}.", CurvewiseWarning, stacklevel=3)
-    mapped = partial(_mapped, study, done[0].job, evaluation=evaluation, name=name)
-    base = mapped({path: records[path] for path in joined.reference})
-    # A twin has the name of its run, by which they are matched.
-    others = {
-        epoch: replace(mapped({path: records[path] for path in paths}), run_ids=base.run_ids)
-        for epoch, paths in joined.twins.items()
-    }
-    found = measure_twins(base, others, level=level)
-    return replace(found, warnings=(*found.warnings, *(f"{note}." for note in notes)))
-
-
 def _predicted(study: StudySpec, runs: Sequence[Planned], evaluation: str, name: str) -> list[Planned]:
-    """Those of the runs that predicted an evaluation set as it is now."""
+    """Select the runs that predicted an evaluation set as it is now."""
     digest = evaluation_digests(study).get(evaluation)
     return [r for r in runs if _was_evaluated(r, evaluation, digest) and name in r.record["arrays"]]
 
@@ -692,32 +692,6 @@ def _check_one_training(study: StudySpec, runs: Sequence[Planned], names: Sequen
         raise InputError(
             f"These runs are of more than one training: {'; '.join(differ)}. Choose one, such as {', '.join(ways)}."
         )
-
-
-def read_frame(study: StudySpec) -> pd.DataFrame:
-    """Make a table with one row per planned run: coordinates, settings that differ, status, metrics."""
-    runs = [r for r in planned_runs(study) if not r.job.is_search]
-    columns: dict[str, Any] = {
-        "run": [r.job.id for r in runs],
-        "learner": [r.job.name for r in runs],
-        "n": [r.job.n for r in runs],
-        **{k: _column(v) for k, v in _coordinates(study, runs).items()},
-    }
-    for name, values in _differing(runs).items():
-        columns.setdefault(name, _column(values))
-    if "loss" in columns:  # of the grid; the measured loss has this name
-        columns.setdefault("judged", columns.pop("loss"))
-    for name in dict.fromkeys(name for r in runs for name in r.standing.metrics):
-        measured = [r.standing.metrics.get(name) for r in runs]
-        values = [math.nan if v is None else float(v) for v in measured]
-        if name == "rate" and name in columns and name not in study.design.settings:
-            # One that was searched is a list in the settings, and a number once it is found.
-            found = zip(columns[name], values, strict=True)
-            columns[name] = [rates if math.isnan(v) else v for rates, v in found]
-        else:
-            columns[f"trained_{name}" if name in columns else name] = values
-    columns["reason"] = [reason_of(r.standing.text) if r.state == "failed" else "" for r in runs]
-    return data_frame(columns)
 
 
 def _differing(runs: Sequence[Planned]) -> dict[str, list[Any]]:
@@ -793,6 +767,7 @@ def _coordinate(job: Job, name: str) -> Any:
 
 
 def _same(value: Any, asked: Any) -> bool:
+    asked = asked.tolist() if isinstance(asked, np.ndarray) else asked
     if isinstance(value, list | tuple) and isinstance(asked, list | tuple):
         return list(value) == list(asked)
     if isinstance(value, str) and not isinstance(asked, str) and isinstance(asked, Iterable):

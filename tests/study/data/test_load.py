@@ -14,6 +14,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 
 from curvewise.errors import InputError
+from curvewise.study.data.dataset import Dataset
 from curvewise.study.data.load import load_dataset
 
 RNG = np.random.default_rng(11)
@@ -103,7 +104,7 @@ def test_named_data_is_found_beside_the_study_and_in_the_data_folder(tmp_path: P
 def test_data_is_loaded_without_torch() -> None:
     code = (
         "import sys; from curvewise.study import load_dataset; "
-        "from curvewise.study.spec.study import Evaluation; load_dataset('digits'); "
+        "from curvewise.study.spec.evaluation import Evaluation; load_dataset('digits'); "
         "print(sorted({'torch', 'transformers', 'datasets', 'PIL'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -361,3 +362,27 @@ def test_fashion_mnist_of_debian_is_found_by_name() -> None:
     assert data.classes[9] == "Ankle boot"
     boots = data.x[data.y == 9, 0].mean(axis=0)
     assert boots[24].mean() > boots[1].mean()  # soles are at the bottom: rows are rows
+
+
+def test_colours_that_stand_last_are_refused() -> None:
+    with pytest.raises(InputError, match=r"x has shape \(4, 8, 8, 3\), colours last: pass np\.moveaxis"):
+        Dataset(np.zeros((4, 8, 8, 3), np.uint8), np.arange(4) % 2)
+
+
+def test_names_of_classes_are_texts_in_a_tuple() -> None:
+    for names in (["3", 5], np.array(["3", "5"]), ("3", "5")):
+        assert Dataset(np.zeros((4, 2)), np.arange(4) % 2, classes=names).classes == ("3", "5")
+    with pytest.raises(InputError, match="classes='ab': is one text"):
+        Dataset(np.zeros((4, 2)), np.arange(4) % 2, classes="ab")
+
+
+@pytest.mark.parametrize("ending", ["csv", "npz"])
+def test_features_that_single_precision_makes_one_are_refused(tmp_path: Path, ending: str) -> None:
+    times = 1_700_000_000 + np.arange(4.0)
+    if ending == "npz":
+        np.savez(tmp_path / "data.npz", x=np.column_stack([np.arange(4.0), times]), y=np.arange(4) % 2)
+    else:
+        rows = "\n".join(f"{k},{t:.0f},{k % 2}" for k, t in enumerate(times))
+        (tmp_path / "data.csv").write_text(f"k,time,label\n{rows}\n")
+    with pytest.raises(InputError, match="lie within 3 of each other, which single precision does not tell apart"):
+        load_dataset(tmp_path / f"data.{ending}")

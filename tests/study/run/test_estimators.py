@@ -267,6 +267,10 @@ class Seeded(Plain):
 
     predict = Stated.predict
 
+class Scores(Plain):
+    def predict_proba(self, x):
+        return np.full((len(x), 10), 1.5)
+
 class Raises(Plain):
     def __init__(self, shrink=1.0):
         raise OSError("no licence")
@@ -292,6 +296,15 @@ def test_any_class_with_fit_and_predict_does(plain: Path) -> None:
     centres = 0.9 * np.stack([x[y == k].mean(axis=0) for k in range(10)])
     guess = ((test[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
     assert frame["error"][0] == np.mean(guess != Y[400:600])
+
+
+def test_scores_are_no_probabilities(plain: Path) -> None:
+    data = Dataset(IMAGES[:400], Y[:400], IMAGES[400:600], Y[400:600])
+    study = Study(
+        data, {"scores": Learner(estimator="plain_models:Scores")}, Design(sizes=(100,), folds=1), folder=plain
+    )
+    status = study.run(workers=0, progress=False)
+    assert "values up to 1.5: probabilities are at most 1" in status.failures[0].message
 
 
 @pytest.mark.parametrize("kind", ["Stated", "Seeded"])

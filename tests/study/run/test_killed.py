@@ -69,7 +69,7 @@ from curvewise.nn.training import Training
 from curvewise.nn.task import Keep
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.spec.design import Design
-from curvewise.study.spec.study import Evaluation
+from curvewise.study.spec.evaluation import Evaluation
 from curvewise.study.run.drive import run_local
 from curvewise.study.spec.design import Learner
 from curvewise.study.study import Study

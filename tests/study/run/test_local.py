@@ -25,13 +25,12 @@ from curvewise.store.claims import Claims
 from curvewise.store.read import list_runs, read_run
 from curvewise.store.write import write_run
 from curvewise.study.data.dataset import Dataset
-from curvewise.study.run import drive
-from curvewise.study.run.board import MOST_DEATHS, Board, Pace, group_of
-from curvewise.study.run.drive import REPLACED, end_if_asked, run_local, terminable
+from curvewise.study.run import drive, processes
+from curvewise.study.run.drive import MOST_DEATHS, REPLACED, Board, end_if_asked, group_of, run_local, terminable
 from curvewise.study.run.maker import DONE, FAILED, Event
 from curvewise.study.spec.design import Design, Learner
 from curvewise.study.spec.study import Job
-from curvewise.study.status import choose_devices
+from curvewise.study.status import Pace, choose_devices
 from curvewise.study.study import Study
 
 MODELS = """
@@ -257,7 +256,7 @@ class FakeWorker:
 
 @pytest.mark.parametrize("when", ["start", "work"])
 def test_a_study_goes_on_without_a_gpu_that_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
-    monkeypatch.setattr(drive, "_Worker", FakeWorker)
+    monkeypatch.setattr(processes, "_Worker", FakeWorker)
     monkeypatch.setattr(drive, "choose_devices", lambda *_: ["cuda:0", "cuda:1", "cuda:2"])
     monkeypatch.setattr(FakeWorker, "lost", {"cuda:1": when})
     monkeypatch.setattr(FakeWorker, "started", [])
@@ -270,7 +269,7 @@ def test_a_study_goes_on_without_a_gpu_that_is_lost(tmp_path: Path, monkeypatch:
 
 
 def test_a_study_ends_where_no_gpu_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drive, "_Worker", FakeWorker)
+    monkeypatch.setattr(processes, "_Worker", FakeWorker)
     monkeypatch.setattr(drive, "choose_devices", lambda *_: ["cuda:0", "cuda:1"])
     monkeypatch.setattr(FakeWorker, "lost", {"cuda:0": "start", "cuda:1": "start"})
     study = made_study(tmp_path, Learner(training=Training("mlp")))
@@ -279,7 +278,7 @@ def test_a_study_ends_where_no_gpu_is_left(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_several_gpus_are_used_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drive, "_Worker", FakeWorker)
+    monkeypatch.setattr(processes, "_Worker", FakeWorker)
     monkeypatch.setattr("curvewise.nn.devices.list_gpus", lambda: ["cuda:0", "cuda:1", "cuda:2", "cuda:3"])
     monkeypatch.setattr(FakeWorker, "lost", {})
     monkeypatch.setattr(FakeWorker, "started", [])
@@ -702,9 +701,9 @@ def test_the_line_of_progress_fits_a_terminal_and_explains_a_long_rest(tmp_path:
 
 
 def test_how_workers_end_in_words() -> None:
-    assert drive._how_it_ended(-9) == "by signal SIGKILL: out of memory?"
-    assert drive._how_it_ended(-11) == "by signal SIGSEGV"
-    assert drive._how_it_ended(3) == "with exit status 3"
+    assert processes._how_it_ended(-9) == "by signal SIGKILL: out of memory?"
+    assert processes._how_it_ended(-11) == "by signal SIGSEGV"
+    assert processes._how_it_ended(3) == "with exit status 3"
 
 
 def test_halved_memory_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from curvewise.nn.training import Training
 from curvewise.store.claims import Claims
 from curvewise.store.read import list_runs, read_run
 from curvewise.study.data.dataset import Dataset, one_hot
-from curvewise.study.run.board import group_of
+from curvewise.study.run.drive import group_of
 from curvewise.study.run.maker import (
     STAYS,
     Event,
@@ -31,7 +31,8 @@ from curvewise.study.run.maker import (
     split_in_three,
 )
 from curvewise.study.spec.design import Design, Learner
-from curvewise.study.spec.study import Evaluation, Job
+from curvewise.study.spec.evaluation import Evaluation
+from curvewise.study.spec.study import Job
 from curvewise.study.status import look_up
 from curvewise.study.study import Study
 
@@ -361,6 +362,22 @@ def test_the_rate_with_the_least_error_is_found(
     assert found.metrics["rate"] == best
     for rate, told in errors.items():
         assert found.metrics[f"error.{rate}"] == pytest.approx(told[0] if told else 1, abs=0.051)
+
+
+def test_a_rate_whose_predicted_numbers_are_not_finite_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def train(training: Training, assignments: Any, examples: Any, sets: Any, **_: Any) -> Any:
+        loss = {0.5: np.nan, 0.1: 2.0, 0.02: 3.0}[training.rates[0]]
+        yield 0, Trained(losses={name: np.full(len(part.y), loss, np.float32) for name, part in sets.items()})
+
+    rng = np.random.default_rng(0)
+    data = Dataset(rng.normal(size=(90, 3)), rng.normal(size=90), targets="numbers")
+    study = replace(made_study(tmp_path, Learner(training=Training("mlp", rate=RATES))), data=data)
+    monkeypatch.setattr("curvewise.nn.engine.train", train)
+    found = search_rate(study, study.jobs[0])
+    assert found.metrics["rate"] == 0.1
+    assert found.notes == ("rate 0.5: the training diverged",)
 
 
 def test_the_found_rate_is_used_and_no_rate_is_a_failure(

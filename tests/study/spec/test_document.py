@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, StoreError
 from curvewise.nn.task import Keep
 from curvewise.nn.training import OPTIMISERS, Training
 from curvewise.study import Dataset, Design, Evaluation, Learner, Study, load_study
@@ -203,6 +203,12 @@ def test_what_toml_cannot_hold_is_refused(tmp_path):
     study = Study("digits", {"a": Learner(Training("mlp", options={"width": None}))})
     with pytest.raises(InputError, match="width=None cannot be written to a study file"):
         study.save(tmp_path / "study.toml")
+
+
+def test_a_study_that_cannot_be_written_says_where(tmp_path: Path) -> None:
+    study = Study("digits", {"a": Learner(Training("mlp"))})
+    with pytest.raises(StoreError, match=r"study\.toml cannot be written: No such file or directory"):
+        study.save(tmp_path / "none" / "study.toml")
 
 
 # Studies of all kinds: names that need quotes, options called like settings, nested values.

@@ -14,7 +14,7 @@ from curvewise.nn.training import Training
 from curvewise.response.networks.perturbations import draw_magnitudes, perturb
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.spec.design import Learner
-from curvewise.study.spec.study import Evaluation
+from curvewise.study.spec.evaluation import Evaluation
 from curvewise.study.study import Study
 
 RNG = np.random.default_rng(3)
@@ -69,6 +69,14 @@ def test_numbers_that_are_sorted_as_texts_are_matched_by_number() -> None:
     assert found.tolist() == [int(texts[i]) for i in y]
     found = study(images(36, texts), other=Evaluation(Dataset(images(12).x, y, classes=names))).evaluation_sets
     assert [int(texts[i]) for i in found["other"].y] == y.tolist()
+
+
+def test_names_that_stand_for_two_classes_do_not_tell_them_apart() -> None:
+    names = ("crane", "dog", "crane")  # the bird and the machine
+    own, other = images(30, names), images(9, names, seed=1)
+    assert study(own, other=Evaluation(other)).evaluation_sets["other"].y.tolist() == other.y.tolist()
+    with pytest.raises(InputError, match=r"evaluate\.other cannot be matched .* the study has several .*'crane'"):
+        _ = study(own, other=Evaluation(images(9, ("dog", "crane"), seed=1))).evaluation_sets
 
 
 def test_names_that_nothing_uses_do_not_matter_and_unknown_classes_do() -> None:

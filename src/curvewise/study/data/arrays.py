@@ -15,7 +15,7 @@ from curvewise.errors import InputError, arg, brief, format_path, list_names, su
 from curvewise.reading.arrays import named_arrays
 from curvewise.reading.table import LARGEST_ARRAYS, check_file, check_unpacked
 from curvewise.study.data import images as jpeg_archive
-from curvewise.study.data.dataset import TARGETS, DataPart, DataSource, Request, array_part
+from curvewise.study.data.dataset import TARGETS, DataPart, DataSource, Request, array_part, check_precision
 
 INPUTS = ("x", "images", "features", "inputs", "data", "tokens")
 LABELS = ("y", "labels", "label", "targets", "target")
@@ -120,7 +120,11 @@ def _flat(x: NDArray[Any], name: str, kind: str | None) -> NDArray[Any]:
             f"or {arg('data.kind', 'tokens')} (images must be reshaped to their height and width)."
         )
     if kind != "tokens":
-        return x.astype(np.float32)
+        with np.errstate(over="ignore"):  # refused with the whole array
+            features = x.astype(np.float32)
+        if np.isfinite(features).all():
+            check_precision(x, features, name)
+        return features
     if x.dtype.kind not in "iu" or (x.size and x.min() < 0):
         raise InputError(f"{name} holds tokens, so it must hold whole numbers from 0 on.")
     return x.astype(np.int32)

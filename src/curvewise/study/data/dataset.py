@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from numbers import Real
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -80,6 +81,10 @@ class Dataset:
                 given is None and name in ("x", "y")
             ):
                 object.__setattr__(self, name, np.asarray(given))  # lists, frames, tensors
+        if isinstance(self.classes, str):
+            problem = "is one text: give a list with the name of each class."
+            raise InputError(problem, argument="classes", value=self.classes)
+        object.__setattr__(self, "classes", () if self.classes is None else tuple(map(str, self.classes)))
         parts = [("x", self.x, "y", self.y)]
         if self.test_x is not None and self.test_y is not None:
             parts.append(("test_x", self.test_x, "test_y", self.test_y))
@@ -294,6 +299,8 @@ def _check_inputs(x_name: str, x: NDArray[Any]) -> None:
         problem = "is empty: there must be at least one example."
     elif x.ndim == 4 and x.dtype != np.uint8:
         problem = f"holds images of {x.dtype}: pass uint8 from 0 to 255 (multiply fractions by 255 and round)."
+    elif x.ndim == 4 and x.shape[1] == x.shape[2] > 4 and x.shape[3] == 3:
+        problem = f"has shape {x.shape}, colours last: pass np.moveaxis({x_name}, 3, 1)."
     elif x.ndim not in (2, 4):
         ways = "(examples, channels, height, width), (examples, features) or (examples, tokens)"
         problem = f"has shape {x.shape}: pass {ways}."
@@ -325,7 +332,8 @@ def hold_out(y: NDArray[Any], test: float, stratify: bool, entropy: int) -> tupl
         Positions, in order.
     """
     count = isinstance(test, int | np.integer) and not isinstance(test, bool)
-    held_out = int(test) if count else math.ceil(round(float(test) * len(y), 6))
+    finite = isinstance(test, Real) and math.isfinite(test)
+    held_out = int(test) if count else math.ceil(round(float(test) * len(y), 6)) if finite else 0
     if not 1 <= held_out < len(y) or (not count and not 0 < test < 1):
         ways = "a fraction between 0 and 1, a number of examples, or (X_test, y_test)"
         problem = f"would hold out {held_out} of {len(y)} examples: pass {ways}."
@@ -379,7 +387,7 @@ def check_precision(y: Any, found: NDArray[np.float32], name: str) -> None:
     >>> check_precision([0.1, 0.2], np.array([[0.1], [0.2]], dtype=np.float32), "y")
     """
     values = np.asarray(y).reshape(found.shape)
-    if np.can_cast(values.dtype, np.float32):
+    if np.can_cast(values.dtype, np.float32) or not values.size:
         return
     axes = (0,) if values.ndim == 2 else (0, 2, 3)
     high, low = values.max(axis=axes), values.min(axis=axes)
@@ -393,9 +401,10 @@ def check_precision(y: Any, found: NDArray[np.float32], name: str) -> None:
     vague = (high != low) & (one | (lost > MOST_LOST * span))
     if vague.any():
         where = int(np.argmax(vague))
+        which = f" (column or channel {where})" if len(span) > 1 else ""
         raise InputError(
-            f"{name} has numbers (column or channel {where}) that lie within {span[where]:.3g} of each other, which "
-            "single precision does not tell apart: subtract their mean and divide by their standard deviation first."
+            f"{name} has numbers{which} that lie within {span[where]:.3g} of each other, which single precision does "
+            "not tell apart: subtract their mean and divide by their standard deviation first."
         )
 
 
@@ -557,7 +566,7 @@ def make_dataset(
         raise InputError(problem, argument="data.test_examples", value=test_examples)
     about: dict[str, Any] = {"name": source.name, "padding": source.padding}
     if targets == "numbers":
-        y: list[NDArray[Any]] = [number_targets(part.labels, "The labels") for part in parts]
+        y: list[NDArray[Any]] = [number_targets(part.labels, "The array of labels") for part in parts]
         about |= {"targets": targets, "standardise": standardise}
     else:
         labels = [_plain_labels(part.labels) for part in parts]
@@ -670,53 +679,42 @@ class Request:
 
     def text(self, key: str) -> str | None:
         """A text, or None where it is not given."""
-        value = self._take(key)
-        if value is not None and (not isinstance(value, str) or not value):
-            raise InputError("give a text.", argument=f"data.{key}", value=value)
-        return value
+        found: str | None = self.take(key, lambda v: isinstance(v, str) and v != "", "give a text.")
+        return found
 
     def texts(self, key: str) -> list[str] | None:
         """One text or a list of them."""
-        value = self._take(key)
-        if value is None:
-            return None
-        found = [value] if isinstance(value, str) else value
-        if not isinstance(found, Sequence) or not found or not all(isinstance(v, str) for v in found):
-            raise InputError("give a text, or a list of texts.", argument=f"data.{key}", value=value)
-        return list(found)
 
-    def value(self, key: str) -> Any:
-        """A value of any kind, checked by its user; None where it is not given."""
-        return self._take(key)
+        def right(value: Any) -> bool:
+            several = [value] if isinstance(value, str) else value
+            return isinstance(several, Sequence) and bool(several) and all(isinstance(v, str) for v in several)
+
+        found = self.take(key, right, "give a text, or a list of texts.")
+        return None if found is None else [found] if isinstance(found, str) else list(found)
 
     def one_of(self, key: str, allowed: Sequence[Any], default: Any = None) -> Any:
         """One of a few values."""
-        value = self._take(key)
-        if value is not None and value not in allowed:
-            raise InputError(f"use one of {list_names(allowed)}.", argument=f"data.{key}", value=value)
-        return default if value is None else value
+        found = self.take(key, lambda v: v in allowed, f"use one of {list_names(allowed)}.")
+        return default if found is None else found
 
     def count(self, key: str, least: int = 1) -> int | None:
         """A whole number, not below the least."""
-        value = self._take(key)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-            raise InputError(f"give a whole number from {least} on.", argument=f"data.{key}", value=value)
-        return value
+        found: int | None = self.take(key, lambda v: _is_whole(v, least), f"give a whole number from {least} on.")
+        return found
 
     def size(self, key: str) -> tuple[int, int] | None:
         """Height and width, or one number for both."""
-        value = self._take(key)
-        if value is None:
-            return None
-        pair = [value, value] if isinstance(value, int) else value
-        right = isinstance(pair, Sequence) and len(pair) == 2
-        if not right or any(isinstance(v, bool) or not isinstance(v, int) or v < 1 for v in pair):
-            raise InputError("give pixels, such as 32 or [32, 48].", argument=f"data.{key}", value=value)
-        return pair[0], pair[1]
+
+        def right(value: Any) -> bool:
+            pair = isinstance(value, Sequence) and len(value) == 2 and all(_is_whole(v) for v in value)
+            return pair or _is_whole(value)
+
+        found = self.take(key, right, "give pixels, such as 32 or [32, 48].")
+        return None if found is None else (found, found) if isinstance(found, int) else (found[0], found[1])
 
     def path(self, key: str) -> Path | None:
         """A file or folder that is there; relative ones start in the study's folder."""
-        value = self._take(key)
+        value = self.take(key)
         if value is None:
             return None
         try:
@@ -743,6 +741,14 @@ class Request:
                 f"{list_names(sorted(self._taken))}.{suggest(left[0], self._taken)}"
             )
 
-    def _take(self, key: str) -> Any:
+    def take(self, key: str, right: Callable[[Any], bool] = lambda _: True, problem: str = "") -> Any:
+        """Take an option, None where it is not given; one that is not right is an error."""
         self._taken.add(key)
-        return self._options.get(key)
+        value = self._options.get(key)
+        if value is not None and not right(value):
+            raise InputError(problem, argument=f"data.{key}", value=value)
+        return value
+
+
+def _is_whole(value: Any, least: int = 1) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,7 @@ from curvewise.study.data.dataset import (
     Request,
     RowIndices,
     array_part,
+    check_precision,
     make_dataset,
 )
 from curvewise.study.data.images import (
@@ -170,7 +171,7 @@ def load_dataset(
     limits = request.count("examples"), request.count("test_examples")
     targets = request.one_of("targets", TARGETS, "classes")
     standardise = request.one_of("standardise", (True, False), False)
-    groups = request.value("classes")
+    groups = request.take("classes")
     large = request.one_of("allow_large", (True, False), False)
     with large_files(True) if large else nullcontext():
         source = _source(request)
@@ -213,13 +214,9 @@ def _source(request: Request) -> DataSource:
     kinds = [key for key in ("hf", "torchvision", "path") if key in request]
     if len(kinds) > 1:
         raise InputError(f"data has {' and '.join(kinds)}: give one of them.")
-    if kinds == ["hf"]:
-        return load_hub(request)
-    if kinds == ["torchvision"]:
-        return load_torchvision(request)
-    if kinds == ["path"]:
-        return _from_path(request)
-    return _from_name(request)
+    readers: dict[str, Callable[[Request], DataSource]]
+    readers = {"hf": load_hub, "torchvision": load_torchvision, "path": _from_path}
+    return readers.get("".join(kinds), _from_name)(request)
 
 
 def _from_name(request: Request) -> DataSource:
@@ -341,17 +338,23 @@ class DataCopy:
 
     Attributes
     ----------
-    path : Path
-        An ``.npz`` file: the arrays of a Dataset, and ``about``, the rest of it as JSON.
     options : dict
         The function and its options; another function or other options have another file.
+    store : Path
+        Where it is kept.
     folder : Path
         Of the study.
     """
 
-    path: Path
     options: Mapping[str, Any]
+    store: Path
     folder: Path
+
+    @cached_property
+    def path(self) -> Path:
+        """An ``.npz`` file: the arrays of a Dataset, and ``about``, the rest of it as JSON."""
+        key = json.dumps(dict(self.options), sort_keys=True, default=str)
+        return self.store / DATA / f"made-{hashlib.sha256(key.encode()).hexdigest()[:32]}.npz"
 
     @property
     def is_there(self) -> bool:
@@ -374,9 +377,8 @@ class DataCopy:
         arrays = {name: getattr(data, name) for name in COPY_ARRAYS}
         arrays = {name: value for name, value in arrays.items() if value is not None}
         arrays["about"] = np.array(json.dumps(about))
-        store, folder = self.path.parent.parent, self.path.parent.name
         try:
-            write_file(store, folder, self.path.name, lambda file: np.savez(file, **arrays))
+            write_file(self.store, DATA, self.path.name, lambda file: np.savez(file, **arrays))
         except StoreError:
             raise
         except OSError as error:
@@ -413,13 +415,6 @@ class DataCopy:
         module = str(self.options["function"]).partition(":")[0]
         path = self.folder / (module.replace(".", "/") + ".py")
         return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
-
-
-def data_copy(options: Mapping[str, Any], store: Path, folder: Path) -> DataCopy:
-    """Name the copy, in a store, of what a function makes with these options."""
-    key = json.dumps(dict(options), sort_keys=True, default=str)
-    digest = hashlib.sha256(key.encode()).hexdigest()[:32]
-    return DataCopy(store / DATA / f"made-{digest}.npz", options, folder)
 
 
 # Small data sets that come with scikit-learn.
@@ -588,7 +583,10 @@ def _numbers(frame: pd.DataFrame, features: list[str], source: str) -> NDArray[n
                 f"column {brief(name)} of {source} has {bad} missing or infinite values: fill or "
                 f"drop these rows, or leave the column out with {arg('data.features')}."
             )
-        out[:, i] = values
+        with np.errstate(over="ignore"):  # refused with the whole array
+            out[:, i] = values
+        if np.isfinite(out[:, i]).all():
+            check_precision(values, out[:, i : i + 1], f"column {brief(name)} of {source}")
     return out
 
 

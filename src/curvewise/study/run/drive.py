@@ -4,60 +4,42 @@ from __future__ import annotations
 
 import math
 import os
-import pickle
-import queue
 import re
 import signal
-import struct
-import subprocess
-import sys
 import threading
 import time
-import traceback
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, NoReturn
+from typing import Any, NoReturn
 
-from curvewise.errors import CurvewiseError, InputError, MissingDependencyError, StoreError, Terminated, arg
-from curvewise.nn.devices import try_device
-from curvewise.nn.own_code import installed_only
+from curvewise.errors import InputError, StoreError, Terminated, arg
 from curvewise.progress import Advance, progress_bar, say, waiting
 from curvewise.store.claims import Claims
 from curvewise.store.tables import reason_of
 from curvewise.store.write import cannot_write, check_writable, own_folder, put_back, remove_partial, write_labels
 from curvewise.study.plan import default_folds, refuse_bad_learners
-from curvewise.study.run.board import MOST_DEATHS, Board
-from curvewise.study.run.maker import (
-    DONE,
-    FAILED,
-    HELD,
-    MEMORY,
-    STAYS,
-    THERE,
-    Event,
-    Maker,
-    SpoiltDeviceError,
-    store_run,
-)
+from curvewise.study.run.maker import DONE, FAILED, HELD, MEMORY, STAYS, THERE, Event, Maker, kind_of, store_run
+from curvewise.study.run.processes import POLL_SECONDS, WorkerPool
 from curvewise.study.spec.study import Job, StudySpec, check_inputs, check_precision
 from curvewise.study.status import (
+    Pace,
     Planned,
     Standing,
     choose_devices,
     count_text,
     duration,
     look_up,
-    run_counts,
+    pace_key,
     stored_pace,
 )
 from curvewise.text import format_count
 
 # Each look reads the claims of all held runs, perhaps over a network: the pauses grow up to the longest.
-POLL_SECONDS, LONGEST_POLL = 0.5, 5.0
+LONGEST_POLL = 5.0
 SLOWER = 1.5
 """Times that the rest may take longer than by the speed so far before the line says why …"""
 ROOM = 41
@@ -218,7 +200,8 @@ class Drive:
         self.study.keep_made_data()
         with waiting("looking for stored runs", self.settings.progress):
             planned = self._look_up_all()
-        text = f"{run_counts(planned)}, in {self.store}."
+        states, diverged = Counter(run.state for run in planned), sum(run.has_diverged for run in planned)
+        text = f"{count_text(len(planned), states, diverged)}, in {self.store}."
         again = sum(run.state == "failed" for run in planned if run.job.id in self.due)
         text += f" {format_count(again, 'failed run')} will be tried again." if again else ""
         mine = sum(identity in self.due for identity in self.interrupted)
@@ -517,16 +500,6 @@ def shard_of(jobs: Sequence[Job], shard: str | None) -> list[Job]:
     return [j for j in jobs if j.is_search and j.id in needed] + mine
 
 
-_LIBRARIES = ("OMP", "MKL", "OPENBLAS", "NUMEXPR")
-ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in _LIBRARIES}
-"""A worker's environment: sums are split among threads, so that their number changes the bits."""
-
-STOP_SECONDS = 1.0
-"""For all workers to store what is finished after they were asked to stop; longer than GIVE_UP_SECONDS."""
-MOST_FALSE_STARTS = 3
-"""Workers in a row that end before they are ready: an import fails, say, and will fail again."""
-
-
 def run_local(study: StudySpec, *, device: str | None = None, workers: int | None = None, **options: Any) -> Outcome:
     """Make the runs that a study lacks, on this machine.
 
@@ -591,7 +564,7 @@ def run_local(study: StudySpec, *, device: str | None = None, workers: int | Non
         drive = Drive(study, settings, len(devices), on_gpu=on_gpu)
     with drive:
         if workers != 0 and drive.due:
-            _Pool(drive, devices).run()
+            WorkerPool(drive, devices).run()
         elif workers == 0:  # in this process
             maker = Maker(study, claims=drive.claims, tell=drive.hear, device=devices[0], **settings.making)
             drive.stage, last = drive.first_stage(), None
@@ -605,273 +578,238 @@ def run_local(study: StudySpec, *, device: str | None = None, workers: int | Non
         return drive.outcome()
 
 
-class _Worker:
-    """A worker process, from outside."""
+# ---- The runs that are still to be made: in which order, and in which chunks
 
-    def __init__(self, drive: Drive, device: str, inbox: Any) -> None:
-        study, self.device = drive.study, device
-        self.chunk: list[Job] = []
-        self.last: Job | None = None
-        self.reason: str | None = None
-        self.token: str | None = None
-        self.is_ready = self.is_busy = False
-        self.began = 0.0
-        # Neither the current folder nor the study's: a file there would be imported in the place of
-        # a package that is not installed. The study's own code is found through its folder.
-        path = installed_only(sys.path, study.folder)
-        code = f"import sys; sys.path[:] = {path!r}; "
-        code += "from curvewise.study.run.drive import main; main()"
-        # A group of its own, so that Ctrl-C reaches us alone and we stop the workers in order.
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", "-c", code],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=os.environ | ONE_THREAD,
-            process_group=None if os.name == "nt" else 0,
-        )
-        # In a thread: the study may hold data larger than the buffer of the pipe, and the worker reads it late.
-        hello = (study, {"device": device, **drive.settings.making})
-        threading.Thread(target=self._listen, args=(hello, inbox), daemon=True).start()
-
-    def send(self, message: Any) -> None:
-        assert self.process.stdin is not None
-        with suppress(OSError):  # a worker that is gone is noticed elsewhere
-            send_message(self.process.stdin, message)
-
-    def give(self, chunk: list[Job], tried: dict[str, int]) -> None:
-        self.chunk, self.is_busy = chunk, True
-        self.last, self.began = chunk[0], time.monotonic()
-        self.send((chunk, tried))
-
-    def _listen(self, hello: Any, inbox: Any) -> None:
-        """Introduce the study, which may be long, and pass on what the worker says."""
-        assert self.process.stdout is not None
-        self.send(hello)
-        try:
-            while True:
-                inbox.put((self, *read_message(self.process.stdout)))
-        except Exception:  # the end of the stream, or a message cut off by the end of the process
-            inbox.put((self, "gone", None))
-
-    def end(self, until: float) -> None:
-        """Wait for the process until a moment; then kill it, and what its libraries have started."""
-        with suppress(subprocess.TimeoutExpired):
-            self.process.wait(max(0.0, until - time.monotonic()))
-        with suppress(ProcessLookupError, PermissionError):
-            if os.name == "nt":
-                self.process.kill()
-            else:
-                os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout):
-            with suppress(OSError):
-                if stream is not None:
-                    stream.close()
+FIRST_CHUNK, LEAST_CHUNK, LARGEST_CHUNK = 32, 8, 256
+"""Networks in a chunk; fewer than the least could not be trained side by side."""
+FEW = 4
+"""Networks in a chunk on a CPU where they are slow, or of unknown speed."""
+# A chunk should last long enough that dealing it out costs nothing, and not so long that a dead worker loses much.
+SHORT_SECONDS, LONG_SECONDS = 10.0, 60.0
+MOST_DEATHS = 3
+"""Times that a run may take its worker down before it counts as failed."""
+KINDS = ("estimator", "network", "command")
+"""Learners of unknown speed are tried in this order: the kind whose runs are usually the shortest first."""
 
 
-class _Pool:
-    """Worker processes, and the loop that deals out work to them."""
+class Board:
+    """The runs that are not made yet.
 
-    def __init__(self, drive: Drive, devices: list[str]) -> None:
-        self.drive, self.board = drive, drive.board
-        self.inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self.devices = devices[: len(drive.due)]
-        self.workers: list[_Worker] = []
-        self.false_starts = 0
-        self.strikes = Counter[str]()
-        """Workers in a row that ended on a device without finishing anything."""
+    Short runs go first, so that results come in early and an interrupted study has kept some. Learners of unknown
+    speed are tried once each, with their smallest run. Where several workers share the runs, the longest one is begun
+    as soon as the others are expected to need no longer for all the rest: so no worker is left alone with it.
 
-    def run(self) -> None:
-        try:
-            self.workers = [_Worker(self.drive, device, self.inbox) for device in self.devices]
-            while not self.board.is_finished:
-                self._deal()
-                self._listen()
-        finally:
-            self._stop()
-
-    def _deal(self) -> None:
-        for worker in self.workers:
-            idle = worker.is_ready and not worker.is_busy
-            if idle and (chunk := self.board.next_chunk(worker.last)):
-                worker.give(chunk, self.drive.tried(chunk))
-
-    def _listen(self) -> None:
-        try:
-            worker, kind, content = self.inbox.get(timeout=POLL_SECONDS)
-        except queue.Empty:
-            self.drive.look_at_others()
-            return
-        if kind == "event":
-            self.drive.hear(content)
-        elif kind == "ready":
-            worker.is_ready, worker.token, self.false_starts = True, content, 0
-            self.drive.stage = self.drive.first_stage()
-        elif kind == "finished":
-            worker.is_busy, self.strikes[worker.device] = False, 0
-            self.board.finish_chunk(worker.chunk, time.monotonic() - worker.began)
-            worker.chunk = []
-        elif kind == "fatal":
-            error, text = content
-            raise ERRORS[error](text)
-        elif kind == "spoilt":  # a new process may fare better
-            worker.reason = f"with {content[1]}"
-        elif kind == "gone":
-            self._replace(worker)
-
-    def _replace(self, worker: _Worker) -> None:
-        ended = _how_it_ended(worker.process.wait())
-        reason = worker.reason or ended
-        self.strikes[worker.device] += 1
-        if self.strikes[worker.device] >= MOST_FALSE_STARTS and self._is_spare(worker):
-            worker.end(time.monotonic() + STOP_SECONDS)
-            self.workers.remove(worker)
-            self.drive.lose(worker.chunk, reason, worker.token)
-            self.drive.give_up(worker.device, f"{MOST_FALSE_STARTS} workers ended there, the last one {reason}")
-            return
-        if not worker.is_ready:
-            self.false_starts += 1
-            if self.false_starts >= MOST_FALSE_STARTS:
-                raise CurvewiseError(
-                    f"Workers end before they can train anything, the last one {reason}: see above what they "
-                    "printed, or use workers=0."
-                )
-        worker.end(time.monotonic() + STOP_SECONDS)
-        self.drive.lose(worker.chunk, reason, worker.token)
-        self.workers[self.workers.index(worker)] = _Worker(self.drive, worker.device, self.inbox)
-
-    def _is_spare(self, worker: _Worker) -> bool:
-        """Return whether the study can go on with other devices than that of a worker."""
-        return any(self.strikes[w.device] < MOST_FALSE_STARTS for w in self.workers if w.device != worker.device)
-
-    def _stop(self) -> None:
-        for worker in self.workers:
-            if worker.is_ready:
-                worker.send(None)
-            else:
-                worker.process.kill()
-        until = time.monotonic() + STOP_SECONDS
-        for worker in self.workers:
-            worker.end(until)
-            self.drive.tidy(worker.chunk, worker.token)
-
-
-def _how_it_ended(status: int) -> str:
-    if status >= 0:
-        return f"with exit status {status}"
-    name = str(-status)
-    with suppress(ValueError):
-        name = signal.Signals(-status).name
-    hint = ": out of memory?" if name == "SIGKILL" else ""
-    return f"by signal {name}{hint}"
-
-
-# A process that makes runs: told which by the process that started it, through its input.
-
-# A message is its length and a pickle: a pipe has no ends of messages.
-LENGTH = struct.Struct("<Q")
-GIVE_UP_SECONDS = 0.7
-"""After which a training that does not react to an interrupt is cut off."""
-KINDS = (StoreError, MissingDependencyError, InputError, CurvewiseError)
-ERRORS = {kind.__name__: kind for kind in KINDS}
-"""Errors of a worker that end the whole study."""
-
-
-def main() -> None:
-    """Serve until told to stop, or until the process that started this one is gone."""
-    # Input and output are ours alone: what a training prints goes to stderr.
-    orders, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(2, 1)
-    os.close(nothing)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        _serve(orders, answers)
-    except KeyboardInterrupt:
-        status = 0
-    except BaseException as error:
-        status = 1
-        # Who hears of it tells us to stop, by a signal: we are about to.
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
-        kind = "spoilt" if type(error).__name__ == "SpoiltDeviceError" else "fatal"
-        send_message(answers, (kind, describe_fatal(error)))
-    else:
-        status = 0
-    # At once: what libraries leave running in threads must not keep the process alive.
-    sys.stderr.flush()
-    os._exit(status)
-
-
-def describe_fatal(error: BaseException) -> tuple[str, str]:
-    """Name of a kind of error, and what it says; all of it where it is not one of ours."""
-    for name, kind in ERRORS.items():
-        if isinstance(error, kind):
-            return name, str(error)
-    return CurvewiseError.__name__, "".join(traceback.format_exception(error))
-
-
-def read_message(stream: IO[bytes]) -> Any:
-    """Read what :func:`send_message` wrote; EOFError when the other side is gone.
-
-    The other side is a process of our own making, which is why unpickling is safe.
+    Parameters
+    ----------
+    jobs : iterable of Job
+        What is to be made.
+    workers : int
+        Among how many it is shared out.
+    in_flight : int, optional
+        How many networks a worker trains at once, and thus the least chunk that makes sense.
+    on_gpu : bool
+        Whether networks are trained side by side, on however many examples each.
+    pace : Pace, optional
+        What is known of the time of such runs, from stored ones.
     """
-    head = stream.read(LENGTH.size)
-    if len(head) < LENGTH.size:
-        raise EOFError
-    (length,) = LENGTH.unpack(head)
-    data = stream.read(length)
-    if len(data) < length:
-        raise EOFError
-    return pickle.loads(data)
+
+    def __init__(
+        self,
+        jobs: Iterable[Job],
+        workers: int,
+        in_flight: int | None = None,
+        *,
+        on_gpu: bool = False,
+        pace: Pace | None = None,
+    ) -> None:
+        waiting = sorted(jobs, key=lambda job: job.cost)
+        self._waiting: dict[str, deque[Job]] = {}
+        for job in waiting:
+            self._waiting.setdefault(group_of(job), deque()).append(job)
+        self._on_gpu, self._pace = on_gpu, pace or Pace()
+        self.workers = max(1, workers)
+        """Among how many the runs are shared out, which may change on the way."""
+        self._first, self._least = in_flight or FIRST_CHUNK, in_flight or LEAST_CHUNK
+        self._sizes: dict[str, int] = {}
+        self._suspects: deque[Job] = deque()
+        self._deaths: dict[str, int] = {}
+        self._running: dict[str, Job] = {}
+        self._early: list[set[str]] = []  # chunks that were begun early because they are long
+        self.held: dict[str, Job] = {}
+        """Runs that another process is making."""
+        self._open_searches = {job.id for job in waiting if job.is_search}
+        self._spent = 0.0
+        self.began: float | None = None
+        """When the first run was dealt out."""
+
+    @property
+    def is_finished(self) -> bool:
+        """True if nothing is left to be made, by us or by others."""
+        return self.is_exhausted and not self.held
+
+    @property
+    def is_exhausted(self) -> bool:
+        """True if only others' runs are left."""
+        return not (self._running or self._suspects or any(self._waiting.values()))
+
+    @property
+    def ready(self) -> int:
+        """Count the runs that could be dealt out now."""
+        groups = self._waiting.values()
+        return len(self._suspects) + sum(len(g) for g in groups if g and g[0].needs not in self._open_searches)
+
+    def seconds_left(self, elapsed: float) -> tuple[float, bool]:
+        """Estimate the time until all is made.
+
+        Parameters
+        ----------
+        elapsed : float
+            Seconds since the first run was dealt out.
+
+        Returns
+        -------
+        seconds : float
+            NaN if nothing is known.
+        whole : bool
+            Whether that is the time of all runs; otherwise of those whose learner's speed is known.
+        """
+        alike = [(group[0], len(group)) for group in self._waiting.values() if group]
+        alike += [(job, 1) for some in (self._running.values(), self._suspects, self.held.values()) for job in some]
+        each = [self._pace.seconds(job) * many for job, many in alike]
+        known = [seconds for seconds in each if not math.isnan(seconds)]
+        if not known:
+            return (math.nan, False) if each else (0.0, True)
+        # Storing and the end of a chunk take time, too: compare what was made with the time that it took. At the
+        # start that says little, since runs being made do not count yet.
+        rate = self._spent / elapsed if elapsed > 0 else 0.0
+        return sum(known) / min(max(rate, self.workers / 4), self.workers), len(known) == len(each)
+
+    def next_chunk(self, last: Job | None = None) -> list[Job]:
+        """Take runs for a worker, on a GPU of the kind it made last where there are some; may be none."""
+        if self.began is None:
+            self.began = time.monotonic()
+        if self._suspects:  # alone, so that one that takes its worker down is found
+            return self._take([self._suspects.popleft()])
+        ready = {k: g for k, g in self._waiting.items() if g and g[0].needs not in self._open_searches}
+        if not ready:
+            return []
+        key = self._critical(ready)
+        early = key is not None
+        key = key if key is not None else min(ready, key=lambda k: self._rank(ready[k][0], last))
+        group = ready[key]
+        chunk = [group.popleft() for _ in range(self._chunk_size(key, group))]
+        if early:
+            self._early.append({job.id for job in chunk})
+        return self._take(chunk + self._company(chunk))
+
+    def _chunk_size(self, key: str, group: Collection[Job]) -> int:
+        first = next(iter(group))
+        many = self._first if first.learner.kind == "network" and not first.is_search else 1
+        most = self._sizes.setdefault(key, many)
+        if not self._on_gpu and many > 1:
+            # A stack on a CPU gives all its results at its end: a short one loses little when it is interrupted.
+            seconds = self._pace.seconds(first)
+            fitting = 0.0 if math.isnan(seconds) else math.inf if seconds <= 0 else SHORT_SECONDS / seconds
+            most = int(min(most, max(FEW, fitting)))
+        return max(1, min(most, math.ceil(len(group) / self.workers)))
+
+    def _rank(self, job: Job, last: Job | None) -> tuple[object, ...]:
+        """Order the groups for a worker; the least rank comes first."""
+        seconds = self._pace.seconds(job)
+        unknown = math.isnan(seconds)
+        tried = unknown and any(pace_key(job) == pace_key(other) for other in self._running.values())
+        # What has never been tried, then the shortest; what is being tried for the first time waits for its outcome.
+        order = (0 if unknown and not tried else 1 + tried, KINDS.index(job.learner.kind) if unknown else 0)
+        speed = (*order, job.cost if unknown else seconds)
+        if not self._on_gpu or last is None:
+            return (not job.is_search, *speed)
+        # Data and kernels that a GPU has prepared serve their kind again.
+        return (group_of(job) != group_of(last), not job.is_search, kind_of(job) != kind_of(last), *speed)
+
+    def _critical(self, ready: dict[str, deque[Job]]) -> str | None:
+        """Find a chunk that would end last of all if it were not begun now."""
+        self._early = [chunk for chunk in self._early if chunk & self._running.keys()]
+        # One worker stays with the short ones.
+        if len(self._early) >= self.workers - 1 or any(group[0].is_search for group in ready.values()):
+            return None
+        each = {key: self._pace.seconds(group[0]) for key, group in ready.items()}
+        if any(map(math.isnan, each.values())):
+            return None
+        longest = max(each, key=lambda key: each[key] * self._chunk_size(key, ready[key]))
+        own = each[longest] * self._chunk_size(longest, ready[longest])
+        total = sum(each[key] * len(group) for key, group in ready.items())
+        return longest if total - own <= own * (self.workers - 1) else None
+
+    def _company(self, chunk: list[Job]) -> list[Job]:
+        """Runs on other sizes, where too few of one size are left to keep a GPU busy."""
+        if not self._on_gpu or chunk[0].learner.kind != "network" or chunk[0].is_search:
+            return []
+        kind = kind_of(chunk[0])
+        found: list[Job] = []
+        for group in self._waiting.values():
+            while group and kind_of(group[0]) == kind and len(chunk) + len(found) < self._least:
+                found.append(group.popleft())
+        return found
+
+    def _take(self, chunk: list[Job]) -> list[Job]:
+        self._running |= {job.id: job for job in chunk}
+        return chunk
+
+    def hear(self, event: Event) -> Job | None:
+        """Record the outcome of a run; return the run if it was being made here."""
+        job = self._running.pop(event.id, None) if event.is_final else None
+        if job is not None and event.kind == "held":
+            self.held[job.id] = job
+        elif job is not None:
+            self._open_searches.discard(job.id)
+            if event.kind == "done":
+                self._pace.learn(job, event.seconds)
+            self._spent += event.seconds
+        return job
+
+    def is_running(self, job: Job) -> bool:
+        """Return whether a run was dealt out and nothing has been heard of it since."""
+        return job.id in self._running
+
+    def finish_chunk(self, chunk: Collection[Job], seconds: float) -> None:
+        """Make the chunks of this kind larger or smaller, so that they take a while each."""
+        silent = [job.id for job in chunk if job.id in self._running]
+        if silent:
+            raise RuntimeError(f"A worker said nothing of the runs {silent}.")
+        key = group_of(next(iter(chunk)))
+        if key not in self._sizes:
+            return
+        if seconds < SHORT_SECONDS and len(chunk) >= self._sizes[key]:
+            self._sizes[key] = min(2 * self._sizes[key], LARGEST_CHUNK)
+        elif seconds > LONG_SECONDS:
+            self._sizes[key] = max(self._sizes[key] // 2, min(self._least, self._sizes[key]))
+
+    def lose_chunk(self, chunk: Iterable[Job]) -> list[Job]:
+        """Put the runs of a dead worker back; return those that took too many workers down."""
+        hopeless = []
+        for job in filter(self.is_running, chunk):
+            self._deaths[job.id] = self._deaths.get(job.id, 0) + 1
+            if self._deaths[job.id] >= MOST_DEATHS:
+                hopeless.append(job)
+            else:
+                del self._running[job.id]
+                self._suspects.append(job)
+        return hopeless
+
+    def look_at_held(self, is_held: Callable[[str], bool], is_done: Callable[[Job], bool]) -> list[Job]:
+        """Return the runs that others have finished, and put back those they gave up."""
+        finished = []
+        for job in list(self.held.values()):
+            if is_done(job):
+                finished.append(job)
+                self._open_searches.discard(job.id)
+                del self.held[job.id]
+            elif not is_held(job.id):
+                del self.held[job.id]
+                self._waiting.setdefault(group_of(job), deque()).append(job)
+        return finished
 
 
-def send_message(stream: IO[bytes], message: Any) -> None:
-    """Write a message for :func:`read_message` at the other end."""
-    data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
-    stream.write(LENGTH.pack(len(data)) + data)
-    stream.flush()
-
-
-def _serve(orders: IO[bytes], answers: IO[bytes]) -> None:
-    study, options = read_message(orders)
-    check_device(study, options["device"])
-    tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(orders, tasks), daemon=True).start()
-    with Claims(study.runs_folder) as claims:
-        maker = Maker(study, claims=claims, tell=lambda e: send_message(answers, ("event", e)), **options)
-        send_message(answers, ("ready", claims.token))
-        while (task := tasks.get()) is not None:
-            maker.make(*task)
-            send_message(answers, ("finished", None))
-
-
-def check_device(study: StudySpec, device: str) -> None:
-    """Raise where networks are to be trained on a GPU that cannot be used, before any run fails for that.
-
-    Raises
-    ------
-    SpoiltDeviceError
-        With the reason.
-    """
-    networks = any(learner.kind == "network" for learner in study.learners.values())
-    if networks and device.startswith("cuda"):
-        try:
-            try_device(device)
-        except Exception as error:
-            raise SpoiltDeviceError(str(error).partition("\n")[0]) from error
-
-
-def _listen(orders: IO[bytes], tasks: queue.SimpleQueue[Any]) -> None:
-    """Pass orders on; at a stop, or when nobody is left to give any, interrupt the training."""
-    with suppress(EOFError, OSError):  # the driver is gone, which is as good as a stop
-        while (message := read_message(orders)) is not None:
-            tasks.put(message)
-    tasks.put(None)
-    main_thread = threading.main_thread().ident
-    if main_thread is not None and os.name != "nt":
-        signal.pthread_kill(main_thread, signal.SIGINT)
-    # A training that does not listen is cut off; the store takes no harm.
-    threading.Event().wait(GIVE_UP_SECONDS)
-    os._exit(1)
+def group_of(job: Job) -> str:
+    """Name the group of runs that take as long as each other and may be trained in one stack."""
+    return f"{job.n} {kind_of(job)}"

@@ -83,7 +83,7 @@ def fit_estimator(study: StudySpec, job: Job) -> Trained:
         model = make_estimator(job.learner, study.folder, seed)
     rows = study.rows_of(job.n, job.fold)
     work = partial(_classify, model, study.examples, rows, study.evaluation_sets)
-    if study.examples.is_numbers:
+    if study.dataset.is_numbers:
         work = partial(_regress, model, study.examples, rows, study.evaluation_sets, str(job.learner.loss))
     own = names_own_code(str(job.learner.estimator))
     tried = attempt(work, seed, study.folder if own else None)
@@ -344,6 +344,9 @@ def _probabilities(model: Any, x: NDArray[Any], classes: int) -> NDArray[np.floa
         )
     if not np.isfinite(given).all() or (given < 0).any():
         raise ValueError("predict_proba gave values that are not probabilities: NaN or below 0.")
+    # The loss of scores may be below 0. Sums tell less: rows of GaussianNB in single precision add up to 2 at times.
+    if given.max() > 1.01:
+        raise ValueError(f"predict_proba gave values up to {given.max():.4g}: probabilities are at most 1.")
     full = np.zeros((len(x), classes), dtype=np.float32)
     full[:, known.astype(np.int64)] = given
     return full

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import math
 import os
 import socket
@@ -24,11 +25,10 @@ from curvewise.errors import CurvewiseError, InputError, MissingDependencyError,
 from curvewise.nn.devices import describe_cpu, ran_out_of_memory, spoilt_device
 from curvewise.nn.task import Assignment, Keep, Trained, split_rows
 from curvewise.store.claims import Claims
-from curvewise.store.record import TEST, run_id
+from curvewise.store.record import run_id, set_name
 from curvewise.store.tables import LOSSES
 from curvewise.store.write import remove_partial, write_run
 from curvewise.study.data.dataset import log_loss, number_losses
-from curvewise.study.run.board import kind_of
 from curvewise.study.run.estimators import fit_estimator
 from curvewise.study.run.programs import run_command
 from curvewise.study.spec.study import Job, StudySpec
@@ -336,6 +336,13 @@ class Maker:
             self._say(Event(FAILED, job.id, text, trained.seconds))
 
 
+def kind_of(job: Job) -> str:
+    """Name what runs must share to be trained side by side."""
+    # With the training: what a size holds out may differ where learner and settings are the same.
+    training = job.learner.as_dict()
+    return json.dumps([job.name, job.is_search, job.needs, dict(job.settings), training], default=str)
+
+
 def store_run(store: Path, coordinates: Mapping[str, Any], **parts: Any) -> bool:
     """Store a run over whatever is there; a full disk stops the study and leaves nothing behind.
 
@@ -397,15 +404,14 @@ def _evaluate(study: StudySpec, job: Job, trained: Trained, keep: Keep) -> dict[
     predictions, arrays, labels = {}, {}, {}
     metrics: dict[str, float] = {}
     for name, examples in study.evaluation_sets.items():
-        ending = "" if name == TEST else f".{name}"
-        if examples.is_numbers:
+        if study.dataset.is_numbers:
             losses = trained.losses.get(name)  # as the engine measured them, else from the predictions
             if losses is None:
                 numbers = _predicted(trained.predictions.get(name), examples.y.shape, "Numbers", name)
                 losses = number_losses(numbers, examples.y, str(job.learner.loss))
             _check_finite(losses, "losses", name)
-            arrays[f"{LOSSES}{ending}"] = losses
-            metrics[f"loss{ending}"] = float(losses.mean(dtype=np.float64))
+            arrays[set_name(LOSSES, name)] = losses
+            metrics[set_name("loss", name)] = float(losses.mean(dtype=np.float64))
             if keep.predictions and name in trained.predictions:
                 predictions[name] = trained.predictions[name]
         else:
@@ -414,13 +420,13 @@ def _evaluate(study: StudySpec, job: Job, trained: Trained, keep: Keep) -> dict[
             _check_finite(given, "probabilities", name)
             predicted = given.argmax(axis=1).astype(np.min_scalar_type(examples.classes - 1))
             predictions[name], labels[name] = predicted, examples.y
-            metrics[f"error{ending}"] = float(np.mean(predicted != examples.y))
+            metrics[set_name("error", name)] = float(np.mean(predicted != examples.y))
             if not trained.hard:
-                metrics[f"loss{ending}"] = log_loss(given, examples.y)
+                metrics[set_name("loss", name)] = log_loss(given, examples.y)
             if keep.probabilities:
-                arrays[f"probabilities{ending}"] = given
+                arrays[set_name("probabilities", name)] = given
         if keep.features and name in trained.features:
-            arrays[f"features{ending}"] = trained.features[name]
+            arrays[set_name("features", name)] = trained.features[name]
     found = {"predictions": predictions, "metrics": metrics, "arrays": arrays, "labels": labels}
     return found | {"checkpoints": trained.checkpoints}
 
@@ -530,7 +536,7 @@ def search_rate(study: StudySpec, job: Job, *, device: str = "cpu", stream: bool
     training = job.learner.training
     assert training is not None
     subset = study.rows_of(job.n, job.fold)
-    numbers = study.examples.is_numbers
+    numbers = study.dataset.is_numbers
     labels = np.zeros(len(study.examples.y), np.int64) if numbers else study.examples.y
     own = held_rows(study, job)
     rows, held = split_in_three(subset, labels, job.seeds["order"]) if own is None else (subset, own)
@@ -545,15 +551,15 @@ def search_rate(study: StudySpec, job: Job, *, device: str = "cpu", stream: bool
         )
         seconds, path = seconds + trained.seconds, trained.path
         # Error and loss on the validation third, and why there are none; numbers have no error.
-        error, loss, reason = 1.0, float("inf"), trained.error
+        error, loss, reason = 1.0, math.inf, trained.error
         given = trained.probabilities.get(VALIDATION)
         if reason is None and trained.losses:
             error, loss = 0.0, float(trained.losses[VALIDATION].mean(dtype=np.float64))
         elif reason is None and given is not None and np.isfinite(given).all():
             y = sets[VALIDATION].y
             error, loss = float(np.mean(given.argmax(axis=1) != y)), log_loss(given, y)
-        elif reason is None:
-            reason = "the training diverged"
+        if reason is None and not math.isfinite(loss):
+            error, loss, reason = 1.0, math.inf, "the training diverged"
         errors += [] if reason is None else [f"rate {rate:g}: {reason}"]
         tried.append((error, loss, rate))
     if len(errors) == len(tried):

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from curvewise.errors import InputError, StoreError, os_reason, parse_reason
 from curvewise.nn.task import Trained
 from curvewise.store.read import DATA, is_file
-from curvewise.store.record import TEST, data_digest
+from curvewise.store.record import data_digest, set_name
 from curvewise.store.write import own_folder, write_file
 from curvewise.study.data.dataset import HARD_NOTE, as_predicted, one_hot
 from curvewise.study.spec.design import FIELDS, asked_fields
@@ -211,7 +211,7 @@ def _read_outputs(study: StudySpec, out: Path) -> dict[str, Any]:
     hard = False
     try:
         for name, part in study.evaluation_sets.items():
-            if part.is_numbers:
+            if study.dataset.is_numbers:
                 numbers[name] = read_numbers(out, name, part.y.shape)
                 continue
             probabilities[name], only_classes = read_set(out, name, len(part.y), part.classes)
@@ -249,9 +249,7 @@ def read_set(out: Path, name: str, examples: int, classes: int) -> tuple[NDArray
     hard : bool
         Whether they come from predicted classes.
     """
-    suffix = "" if name == TEST else f".{name}"
-    by_class = out / f"predictions{suffix}.npy"
-    by_probability = out / f"probabilities{suffix}.npy"
+    by_class, by_probability = (out / f"{set_name(kind, name)}.npy" for kind in ("predictions", "probabilities"))
     if not by_class.exists() and not by_probability.exists():
         raise _left_nothing(out, name, f"neither {by_class.name} nor {by_probability.name}", "write one of them")
     predicted = _read_classes(by_class, examples, classes) if by_class.exists() else None
@@ -271,7 +269,7 @@ def read_set(out: Path, name: str, examples: int, classes: int) -> tuple[NDArray
 
 def read_numbers(out: Path, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
     """Read the predicted numbers for one evaluation set, in the shape of its targets."""
-    path = out / f"predictions{'' if name == TEST else f'.{name}'}.npy"
+    path = out / f"{set_name('predictions', name)}.npy"
     expected = f"expected finite numbers of shape {shape}, that of the targets"
     if not path.exists():
         raise _left_nothing(out, name, f"no {path.name}", f"{expected}; write them")
@@ -408,7 +406,7 @@ def run_process(
     except subprocess.TimeoutExpired:
         late = True
     finally:  # also when we are interrupted; and what the program left running ends with it
-        _kill_group(process)
+        kill_group(process)
         tail.finish()
     if late:
         return f"{command}\ntook longer than timeout={timeout:g} seconds and was killed.{tail.text()}"
@@ -471,7 +469,8 @@ class _Tail:
         return f" The {'end' if self._cut else 'whole'} of what it printed:\n{printed}"
 
 
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """End a process that leads a group, with everything that it has started."""
     with suppress(ProcessLookupError, PermissionError):
         if os.name == "nt":
             process.kill()

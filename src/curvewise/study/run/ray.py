@@ -23,21 +23,17 @@ from curvewise.errors import CurvewiseError, InputError, arg, importing, suggest
 from curvewise.nn.own_code import installed_only
 from curvewise.progress import say
 from curvewise.store.claims import Claims
-from curvewise.study.run.drive import (
+from curvewise.study.run.drive import Drive, Outcome, RunSettings, end_if_asked, terminable
+from curvewise.study.run.maker import Maker, SpoiltDeviceError
+from curvewise.study.run.processes import (
     ERRORS,
     MOST_FALSE_STARTS,
     ONE_THREAD,
     POLL_SECONDS,
     STOP_SECONDS,
-    Drive,
-    Outcome,
-    RunSettings,
     check_device,
     describe_fatal,
-    end_if_asked,
-    terminable,
 )
-from curvewise.study.run.maker import Maker, SpoiltDeviceError
 from curvewise.study.spec.study import Job, StudySpec
 from curvewise.study.status import usable_cores
 

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import tomllib
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
@@ -17,10 +16,12 @@ from typing import Any, TypeVar
 from curvewise.errors import InputError, parse_reason
 from curvewise.nn.task import Keep
 from curvewise.nn.training import Training
+from curvewise.store.write import replace_file
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.spec.design import Design, Learner, check_keys, within
+from curvewise.study.spec.evaluation import Evaluation
 from curvewise.study.spec.recipes import with_recipe
-from curvewise.study.spec.study import CHECKPOINTS, Evaluation, StudySpec
+from curvewise.study.spec.study import CHECKPOINTS, StudySpec
 
 _WIDTH = 100
 _Made = TypeVar("_Made")
@@ -53,14 +54,7 @@ def write_document(study: StudySpec, path: str | PathLike[str]) -> Path:
         The file; one that is there is replaced.
     """
     file = Path(path)
-    text = toml_text(document_of(study, file.parent))
-    aside = file.with_name(f".{uuid.uuid4().hex}.tmp")
-    try:
-        with aside.open("x", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
-        aside.replace(file)
-    finally:
-        aside.unlink(missing_ok=True)
+    replace_file(file, toml_text(document_of(study, file.parent)).encode())
     return file
 
 

@@ -91,8 +91,7 @@ def learning(
     }
     if not isinstance(weights, str | Mapping | None):
         raise InputError("give the path of a file, or a table of names and paths.", argument="weights", value=weights)
-    start = weights or {}
-    files = {"pretrained": start} if isinstance(start, str) else dict(start)
+    files = _files(weights or "")
     if taken := {"scratch", "ensemble"} & set(files):
         problem = f"names {', '.join(sorted(taken))}, which the recipe trains anyway: call these weights otherwise."
         raise InputError(problem, argument="weights")
@@ -151,12 +150,13 @@ def variance(architecture: str = "resnet9", epochs: Sequence[float] = EPOCHS) ->
 
 def _resnet9(architecture: str, design: Mapping[str, Any]) -> dict[str, Any]:
     """The training of the paper's core experiments, many times."""
-    usual = RESNET9 | {"architecture": architecture}
-    return {
-        "training": usual,
-        "learners": {architecture.replace(":", "-"): usual},
-        "design": {"seeds": 100, "vary": ALL, **design},
-    }
+    return _alone(RESNET9 | {"architecture": architecture}, {"seeds": 100, "vary": ALL, **design})
+
+
+def _alone(usual: dict[str, Any], design: Mapping[str, Any], name: str | None = None, **tables: Any) -> dict[str, Any]:
+    """A study of one network, called by its architecture."""
+    name = name or usual["architecture"].replace(":", "-")
+    return {"training": usual, "learners": {name: usual}, "design": dict(design), **tables}
 
 
 def variance_sources(
@@ -249,21 +249,10 @@ def variance_imagenet(architecture: str = "resnet18", stem: str = "imagenet") ->
     stem : {"imagenet", "small", ""}
         First layers of a ResNet: stride 4 for large images; "" where the network has no such option.
     """
-    usual = {
-        "architecture": architecture,
-        "optimiser": "sgd",
-        "rate": 0.5,
-        "momentum": 0.9,
-        "weight_decay": 5e-5,
-        "batch": 1024,
-        "epochs": 100,
-        "schedule": "linear",
-        "warmup": 0.02,
-        "augmentation": ["flip", "resized-crop:0.08"],
-    }
+    usual = RESNET9 | {"architecture": architecture, "weight_decay": 5e-5, "batch": 1024, "epochs": 100, "warmup": 0.02}
+    usual |= {"augmentation": ["flip", "resized-crop:0.08"]}
     usual |= {"stem": stem} if stem else {}
-    name = architecture.replace(":", "-")
-    return {"training": usual, "learners": {name: usual}, "design": {"seeds": 100, "vary": ALL}}
+    return _alone(usual, {"seeds": 100, "vary": ALL})
 
 
 FAST_BATCH = 2_000
@@ -311,12 +300,7 @@ def variance_fast(precision: str = "bfloat16") -> dict[str, Any]:
         "augmentation": ["alternating-flip", "crop:2"],
         "precision": precision,
     }
-    return {
-        "training": usual,
-        "learners": {"speednet": usual},
-        "design": {"seeds": 100, "vary": ALL},
-        "evaluate": {"averaged": {"views": ["mirror", "shift:1"]}},
-    }
+    return _alone(usual, {"seeds": 100, "vary": ALL}, evaluate={"averaged": {"views": ["mirror", "shift:1"]}})
 
 
 def variance_linear() -> dict[str, Any]:
@@ -328,7 +312,7 @@ def variance_linear() -> dict[str, Any]:
     """
     usual = {k: v for k, v in RESNET9.items() if k != "augmentation"}
     usual |= {"architecture": "linear", "rate": 0.01, "weight_decay": 5e-3}
-    return {"training": usual, "learners": {"linear": usual}, "design": {"seeds": 100, "vary": ["init", "order"]}}
+    return _alone(usual, {"seeds": 100, "vary": ["init", "order"]})
 
 
 def variance_text(model: str = "", length: int | None = None) -> dict[str, Any]:
@@ -360,7 +344,7 @@ def variance_text(model: str = "", length: int | None = None) -> dict[str, Any]:
         "schedule": "linear",
     }
     usual |= {} if length is None else {"length": length}
-    return {"training": usual, "learners": {"encoder": usual}, "design": {"seeds": 100, "vary": ALL}}
+    return _alone(usual, {"seeds": 100, "vary": ALL}, "encoder")
 
 
 # Corpora of models for perturbation response as in Schiff et al. 2021.
@@ -426,13 +410,9 @@ def response(
     # Augmentation draws from both sides alike: up to 180 degrees, which the last degree of the range leaves out.
     grid["augmentation"] = [[f"{perturbation}:{-s * low:g}"] if s else [] for s in RESPONSE_SHARES]
     # 95% are trained on. A validation share would hold the rest out as well, but plateaus would be those of its loss.
-    return {
-        "training": usual,
-        "learners": {family: usual},
-        "design": {"sizes": [0.95], "folds": 1, "grid": grid},
-        "evaluate": {perturbation: {"perturbation": perturbation, "magnitude": [low, high]}},
-        "keep": {"checkpoints": "end"},
-    }
+    tried = {perturbation: {"perturbation": perturbation, "magnitude": [low, high]}}
+    design = {"sizes": [0.95], "folds": 1, "grid": grid}
+    return _alone(usual, design, family, evaluate=tried, keep={"checkpoints": "end"})
 
 
 # Transfer with its controls as in Atanov et al. 2022.

@@ -10,13 +10,11 @@ import inspect
 import math
 import re
 import warnings
-import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import count
-from numbers import Real
 from pathlib import Path
 from typing import Any, Self
 
@@ -31,13 +29,11 @@ from curvewise.errors import (
     arg,
     either,
     importing,
-    list_names,
-    prefix,
     suggest,
 )
 from curvewise.learning.partition import Partition, Subset, partition_training_set, read_size
 from curvewise.nn.own_code import find_function, names_own_code
-from curvewise.nn.task import MOVING, Examples, Keep, Outputs, Poke
+from curvewise.nn.task import Examples, Keep, Outputs, Poke
 from curvewise.nn.training import (
     IMAGE_ARCHITECTURES,
     ROW_ARCHITECTURES,
@@ -45,7 +41,6 @@ from curvewise.nn.training import (
     behind_first_layer,
     check_sides,
     check_torchvision_options,
-    parse_views,
 )
 from curvewise.store.read import read_record, run_folders
 from curvewise.store.record import TEST, data_digest, run_id
@@ -59,8 +54,15 @@ from curvewise.study.data.dataset import (
     scaled,
     target_scale,
 )
-from curvewise.study.data.load import DataCopy, data_copy, load_dataset, made_by
+from curvewise.study.data.load import DataCopy, load_dataset, made_by
 from curvewise.study.spec.design import CLASSES, Design, Learner, check_learner, settle_learner, within
+from curvewise.study.spec.evaluation import (
+    Evaluation,
+    check_perturbation,
+    check_views,
+    match_examples,
+    perturb_examples,
+)
 
 RECIPE = "study/1"  # counts up when the same coordinates would train otherwise
 SEARCH = "rate-search/1"
@@ -70,52 +72,6 @@ HOLDING = ("early-stop", "plateau")
 """Schedules that hold out ``validation`` of a subset."""
 CHECKPOINTS = ("none", "end", "drops")
 """Choices of the weights to keep; each includes the ones before it."""
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """A set of examples that every trained model predicts.
-
-    Attributes
-    ----------
-    data : Dataset, dict or str, optional
-        Other examples of the same classes, as the data of a study is given; their test part if
-        they have one. None for the study's own test set.
-    perturbation : str, optional
-        Name of a perturbation of :data:`curvewise.nn.perturbations.PERTURBATIONS` applied to them.
-    magnitude : float, or two, optional
-        How strongly, in the unit of the perturbation. Two are a range: each example has a
-        magnitude of its own, drawn uniformly from it; the same for every model.
-    views : sequence of str
-        Views of each image over which a network's outputs are averaged (test-time augmentation): names of
-        :data:`curvewise.nn.training.VIEWS`, such as ``["mirror", "shift:1"]``.
-
-    Examples
-    --------
-    >>> Evaluation(perturbation="rotation", magnitude=[-180, 180]).magnitude
-    (-180, 180)
-    """
-
-    data: Dataset | Mapping[str, Any] | str | None = None
-    perturbation: str | None = None
-    magnitude: float | tuple[float, float] | None = None
-    views: Sequence[str] = ()
-
-    def __post_init__(self) -> None:
-        views = (self.views,) if isinstance(self.views, str) else self.views
-        if not isinstance(views, list | tuple) or not all(isinstance(view, str) for view in views):
-            raise InputError("give a list of words, such as ['mirror'].", argument="views", value=self.views)
-        object.__setattr__(self, "views", tuple(views))
-        if isinstance(self.magnitude, np.ndarray | np.generic):
-            object.__setattr__(self, "magnitude", self.magnitude.tolist())
-        if isinstance(self.magnitude, list | tuple):
-            numbers = all(isinstance(m, Real) and not isinstance(m, bool) for m in self.magnitude)
-            if not numbers or len(self.magnitude) != 2 or not self.magnitude[0] < self.magnitude[1]:
-                problem = "give one number, or a range of two, the lower first."
-                raise InputError(problem, argument="magnitude", value=self.magnitude)
-            object.__setattr__(self, "magnitude", tuple(self.magnitude))
-        if (self.perturbation is None) != (self.magnitude is None):
-            raise InputError("perturbation and magnitude belong together: give both or neither.")
 
 
 @dataclass(frozen=True)
@@ -134,6 +90,16 @@ class StudySpec:
     trust: bool = field(default=True, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        kinds: dict[str, Any] = {"learners": Mapping, "design": Design, "evaluate": Mapping, "keep": Keep}
+        for name, kind in kinds.items():
+            if not isinstance(value := getattr(self, name), kind):
+                what = "dict of them by name" if kind is Mapping else f"curvewise.study.{kind.__name__}"
+                raise InputError(f"is a {type(value).__name__}: give a {what}.", argument=name)
+        for argument, every, each in (("learners", self.learners, Learner), ("evaluate", self.evaluate, Evaluation)):
+            for key, value in every.items():
+                if not isinstance(value, each):
+                    problem = f"is a {type(value).__name__}: give a curvewise.study.{each.__name__}."
+                    raise InputError(problem, argument=f"{argument}.{key}")
         if not self.learners:
             raise InputError("is empty: name at least one.", argument="learners")
         if isinstance(self.seed, np.integer):
@@ -206,7 +172,7 @@ class StudySpec:
     def _copy_of(self, spec: Dataset | Mapping[str, Any] | str | None) -> DataCopy | None:
         """The copy in the store of data that a function makes; None for data that is read."""
         options = None if spec is None else made_by(spec, self.folder)
-        return None if options is None else data_copy(options, self.runs_folder, self.folder)
+        return None if options is None else DataCopy(options, self.runs_folder, self.folder)
 
     def keep_made_data(self) -> None:
         """Copy data that functions make to the store, where it can be read without trust."""
@@ -359,15 +325,15 @@ class StudySpec:
                 "keep has probabilities, but the targets are numbers: use predictions = true to keep predicted numbers."
             )
         for name, evaluation in self.evaluate.items():  # before anything is loaded or perturbed
-            _check_perturbation(name, evaluation, self.dataset)
-            _check_views(name, evaluation, self)
+            check_perturbation(name, evaluation, self.dataset)
+            check_views(name, evaluation, self)
         sets = {TEST: self.test_examples()}
         for name, evaluation in self.evaluate.items():
             examples = sets[TEST]
             if evaluation.data is not None:
                 other = self.load_data(evaluation.data, f"evaluate.{name}.data")
-                examples = self.as_examples(*_matched(name, other, self.dataset))
-            sets[name] = replace(_perturbed(examples, evaluation, self.seed), views=tuple(evaluation.views))
+                examples = self.as_examples(*match_examples(name, other, self.dataset))
+            sets[name] = replace(perturb_examples(examples, evaluation, self.seed), views=tuple(evaluation.views))
         return sets
 
     def test_examples(self) -> Examples:
@@ -506,12 +472,13 @@ class StudySpec:
         """
         versions: dict[str, list[Learner]] = {}
         for job in self.jobs:
-            if job.name in names and job.learner.training is not None:
-                versions.setdefault(job.name, []).append(job.learner)
-                _check_options(job.name, job.learner.training)
-                if names_own_code(job.learner.training.architecture) and self.unimported(job.learner) is None:
-                    _check_own_factory(job.name, job.learner.training, self.folder)
+            if job.name not in names or job.learner.training is None:
+                continue
+            versions.setdefault(job.name, []).append(job.learner)
+            with within(f"learners.{job.name}"):
+                _check_options(job.learner.training)
                 if self.unimported(job.learner) is None:
+                    _check_own_factory(job.learner.training, self.folder)
                     self._check_groups(job)
         for name, found in versions.items():
             check_learner(name, list({id(learner): learner for learner in found}.values()), self.examples.shape)
@@ -530,14 +497,11 @@ class StudySpec:
         with suppress(ModuleNotFoundError):  # of torch
             from curvewise.nn.networks import check_groups
 
-            try:
-                check_groups(training, self.examples.shape, self.grouped(job).examples.outputs, self.folder)
-            except InputError as error:
-                raise InputError(prefix(f"learners.{job.name}: ", str(error))) from error
+            check_groups(training, self.examples.shape, self.grouped(job).examples.outputs, self.folder)
         checked.add(repr(about))
 
 
-def _check_options(name: str, training: Training) -> None:
+def _check_options(training: Training) -> None:
     """Refuse options that an architecture of ours does not have: every run would fail."""
     with suppress(ModuleNotFoundError):  # of torch: options are known where networks can be made
         from curvewise.nn.architectures import ARCHITECTURES
@@ -549,12 +513,14 @@ def _check_options(name: str, training: Training) -> None:
         known = list(takes)[2:]
         wrong = [option for option in training.options if option not in known]
         if wrong and not any(p.kind is p.VAR_KEYWORD for p in takes.values()):
-            problem = f"learners.{name}: {training.architecture} has no option {wrong[0]!r}.{suggest(wrong[0], known)}"
+            problem = f"{training.architecture} has no option {wrong[0]!r}.{suggest(wrong[0], known)}"
             raise InputError(problem, remedy=f"Its options are {', '.join(known) or 'none'}.")
 
 
-def _check_own_factory(name: str, training: Training, folder: Path) -> None:
+def _check_own_factory(training: Training, folder: Path) -> None:
     """Refuse a factory of one's own that does not take shape, classes and the options: every run would fail."""
+    if not names_own_code(training.architecture):
+        return
     try:
         factory = find_function("architecture", training.architecture, folder)
     except InputError:  # what cannot be imported here is reported by the plan, and by the runs
@@ -562,10 +528,7 @@ def _check_own_factory(name: str, training: Training, folder: Path) -> None:
     with suppress(ModuleNotFoundError):  # of torch
         from curvewise.nn.networks import check_factory_options
 
-        try:
-            check_factory_options(training.architecture, factory, training.options)
-        except InputError as error:
-            raise InputError(prefix(f"learners.{name}: ", str(error))) from error
+        check_factory_options(training.architecture, factory, training.options)
 
 
 def check_inputs(jobs: Iterable[Job], data: Dataset) -> None:
@@ -634,119 +597,6 @@ def examples_digest(examples: Examples) -> str:
     """Hash the inputs and targets of an evaluation set, and how it is looked at."""
     views = [repr(examples.views)] if examples.views else []
     return data_digest([data_digest(examples.x), data_digest(examples.y), *views])
-
-
-# ---- Evaluation sets
-
-
-def _matched(name: str, other: Dataset, own: Dataset) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Inputs and targets of other data in the study's terms: its test part, else all of it."""
-    x, y = other.x, other.y
-    if other.test_x is not None and other.test_y is not None:
-        x, y = other.test_x, other.test_y
-    kinds = {"f": "features", "b": "features"}
-    here, there = (kinds.get(v.dtype.kind, "tokens") if own.x.ndim == 2 else "images" for v in (own.x, x))
-    # What must be the same of both: its value there and here, and what to do where it is not.
-    same: list[tuple[str, Any, Any, str]] = [
-        ("has targets=", repr(other.targets), repr(own.targets), "say the same for both"),
-        ("has inputs of shape ", x.shape[1:], own.x.shape[1:], "bring both to one shape"),
-        ("holds ", there, here, "give the same kind of inputs"),
-        ("has the padding token ", other.padding, own.padding, "use one tokenizer for both"),
-    ]
-    if own.is_numbers:
-        same.append(("has targets of shape ", y.shape[1:], own.y.shape[1:], "bring both to one shape"))
-    for what, theirs, ours, remedy in same:
-        if theirs != ours:
-            raise InputError(f"{what}{theirs}, the study's data {ours}: {remedy}.", argument=f"evaluate.{name}")
-    x = x.astype(own.x.dtype, copy=False) if own.x.ndim == 2 else x
-    return x, y if own.is_numbers else _numbered_as(name, y, other.classes, own.classes)
-
-
-def _numbered_as(name: str, y: NDArray[np.int64], theirs: tuple[str, ...], ours: tuple[str, ...]) -> NDArray[np.int64]:
-    """Number the classes of other data as the study numbers them."""
-    used = np.unique(y)
-    position = {label: i for i, label in enumerate(ours)}
-    if all(theirs[i] in position for i in used):
-        numbers = np.array([position.get(label, -1) for label in theirs], dtype=np.int64)
-        return numbers[y]
-    # Names that are just the numbers 0, 1, … are no names: then the numbers must mean the same. Folders are sorted as
-    # texts, "10" before "2".
-    there, here = _only_numbers(theirs), _only_numbers(ours)
-    unknown = [theirs[i] for i in used if theirs[i] not in position]
-    if there is not None or here is not None:
-        if joined := [label for label in (*theirs, *ours) if "+" in label]:  # as Dataset.grouped names them
-            both = f"{list_names(theirs, 5)} and the study {list_names(ours, 5)}"
-            problem = f"has the classes {both}: {joined[0]!r} is a group."
-            remedy = f"Group both alike, with {arg('data.classes')}."
-            raise InputError(problem, argument=f"evaluate.{name}", remedy=remedy)
-        numbers = y.astype(np.int64) if there is None else there[y]
-        if numbers.max() < len(ours):
-            return numbers if here is None else np.argsort(here)[numbers]
-    problem = f"has classes that the study does not: {list_names(unknown, 5)}; the study has {list_names(ours, 10)}."
-    raise InputError(problem, argument=f"evaluate.{name}", remedy="Name them alike.")
-
-
-def _only_numbers(names: tuple[str, ...]) -> NDArray[np.int64] | None:
-    """Return the numbers that are the names of classes, each from 0 on once; None where they are no such names."""
-    numbers = [int(name) if name.isdecimal() else -1 for name in names]
-    return np.array(numbers, dtype=np.int64) if sorted(numbers) == list(range(len(names))) else None
-
-
-def _check_perturbation(name: str, evaluation: Evaluation, data: Dataset) -> None:
-    if evaluation.perturbation is None or evaluation.magnitude is None:
-        return
-    with within(f"evaluate.{name}"):
-        perturbation, problem = _perturbations().find_perturbation(evaluation.perturbation), ""
-        if perturbation.pairs is not None:
-            problem = "mixes examples in pairs, of which a set has none: use one that changes each example by itself."
-            raise InputError(problem, argument="perturbation", value=perturbation.name)
-        given = evaluation.magnitude
-        for magnitude in given if isinstance(given, tuple) else (given,):
-            perturbation.check(magnitude)
-        perturbation.check_input(data.x)
-        if perturbation.name in MOVING and data.y.ndim > 2:
-            problem = "moves the pixels of an input and not those of its target, an image: use one that moves nothing."
-        elif perturbation.name == "token-dropout" and data.padding is None:
-            problem = "puts padding in the place of tokens: say which token is the padding of the data."
-        if problem:
-            raise InputError(problem, argument="perturbation", value=perturbation.name)
-
-
-def _check_views(name: str, evaluation: Evaluation, study: StudySpec) -> None:
-    """Refuse views of what is no image, or whose targets would have to move, and learners that do not have them."""
-    if not evaluation.views:
-        return
-    with within(f"evaluate.{name}"):
-        parse_views(evaluation.views, tuple(study.dataset.x.shape[1:]))
-    others = [key for key, learner in study.learners.items() if learner.kind != "network"]
-    problem = ""
-    if others:
-        problem = f"is for networks, and {list_names(others, 3)} predict by themselves: leave one of both out."
-    elif study.dataset.y.ndim > 2:
-        problem = "averages over images that were moved, and the targets are images: leave it out."
-    if problem:
-        raise InputError(problem, argument=f"evaluate.{name}.views", value=list(evaluation.views))
-
-
-def _perturbed(examples: Examples, evaluation: Evaluation, seed: int) -> Examples:
-    if evaluation.perturbation is None or evaluation.magnitude is None:
-        return examples
-    # Seeded by the perturbation and not by its magnitude, so that several magnitudes share their noise.
-    own = np.random.SeedSequence([seed, zlib.crc32(evaluation.perturbation.encode())])
-    drawn, other = (int(state) for state in own.generate_state(2))
-    perturbations = _perturbations()
-    magnitude: Any = evaluation.magnitude
-    if isinstance(magnitude, tuple):
-        magnitude = perturbations.draw_magnitudes(*magnitude, len(examples.y), other)
-    change = perturbations.find_perturbation(evaluation.perturbation, padding=examples.padding)
-    changed = perturbations.perturb(examples.x, change, magnitude, drawn)
-    return replace(examples, x=changed)
-
-
-def _perturbations() -> Any:
-    with importing("Perturbed evaluation sets need {}", "torch"):
-        from curvewise.response.networks import perturbations
-    return perturbations
 
 
 # ---- Runs
