@@ -423,7 +423,7 @@ def _as_losses(given: Any, argument: str) -> Losses:
         if len(lengths) < 2:
             raise
         raise InputError(
-            f"{argument} has runs of unequal numbers of examples: every run must be measured on the same test examples.",
+            f"{argument} has runs of unequal numbers of examples: measure every run on the same test examples.",
             argument=argument,
         ) from failure
     found = found[None] if found.ndim == 1 else found

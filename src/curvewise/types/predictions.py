@@ -695,8 +695,9 @@ def _kind_of(values: Any, labels: AnyArray | None, axes: Sequence[str] | None, a
             )
         if first.dtype == bool and labels.dtype != bool:
             raise InputError(
-                f"{argument} holds booleans, and labels does not: pass {arg('kind', 'correct')} if True means right, "
-                f"{arg('kind', 'errors')} if it means wrong, or {arg('kind', 'labels')} if these are predicted classes.",
+                f"{argument} holds booleans, and labels does not: pass {arg('kind', 'correct')} if True means right,"
+                f" {arg('kind', 'errors')} if it means wrong, or {arg('kind', 'labels')} if these are predicted"
+                " classes.",
                 argument=argument,
             )
         return "labels"
