@@ -446,7 +446,7 @@ def test_a_decay_that_the_runs_do_not_show_leaves_the_other_intervals_as_wide(ma
     decay = law.interval("R_D")
     assert decay.low == pytest.approx(0, abs=2)
     assert decay.high == np.inf
-    assert list(law.frame()["quantity"])[-2:] == ["R_D", "R_N"]
+    assert list(law.columns()["quantity"])[-2:] == ["R_D", "R_N"]
 
 
 @quiet
