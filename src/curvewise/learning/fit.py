@@ -60,8 +60,7 @@ from curvewise.learning.power import (
 from curvewise.stats.intervals import excluded_level
 from curvewise.text import format_count, format_number, format_pvalue
 from curvewise.types.measurements import Measurements
-from curvewise.types.predictions import count_missing
-from curvewise.types.results import FloatArray, Result, Unit, as_floats, data_frame, same_names
+from curvewise.types.results import FloatArray, Result, Unit, as_floats, count_missing, data_frame, same_names
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError, arg
 from curvewise.text import format_count
-from curvewise.types.predictions import check_labelled
-from curvewise.types.results import FloatArray, data_frame
+from curvewise.types.results import FloatArray, check_labelled, data_frame
 
 if TYPE_CHECKING:
     import pandas as pd

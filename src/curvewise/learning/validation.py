@@ -28,8 +28,7 @@ from curvewise.learning.power import (
 )
 from curvewise.stats.intervals import paired_t_test
 from curvewise.text import format_count, format_number, format_value
-from curvewise.types.predictions import count_missing
-from curvewise.types.results import FloatArray, Result, Unit, as_floats
+from curvewise.types.results import FloatArray, Result, Unit, as_floats, count_missing
 
 PAPER_ROWS = (*(("power", scheme) for scheme in WEIGHTS), ("sqrt", "size"), ("sqrt2", "size"), ("power2", "size"))
 """Forms and weights of the table in the paper's Fig. 2, in its order."""

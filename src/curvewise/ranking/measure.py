@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError, either
-from curvewise.types.predictions import check_labelled
-from curvewise.types.results import FloatArray, as_unmasked
+from curvewise.types.results import FloatArray, as_unmasked, check_labelled
 
 # What the examples of a task may be labelled with, and how messages put it.
 KINDS = ("classes", "multilabel", "numbers")

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from curvewise.errors import InputError, Message, arg, list_names
 from curvewise.stats.correlation import spearman
 from curvewise.text import format_count, format_number
-from curvewise.types.predictions import count_missing
-from curvewise.types.results import FloatArray, RowTable, as_column, as_floats, distinct
+from curvewise.types.results import FloatArray, RowTable, as_column, as_floats, count_missing, distinct
 
 FLOPS_PER = 6.0
 """Training takes about six floating-point operations for each parameter and token."""

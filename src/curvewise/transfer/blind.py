@@ -29,8 +29,7 @@ from curvewise.transfer.constant import (
 )
 from curvewise.transfer.risks import Control
 from curvewise.transfer.wins import group_codes
-from curvewise.types.predictions import check_labelled
-from curvewise.types.results import FloatArray, Interval, Result, check_level, interval_columns
+from curvewise.types.results import FloatArray, Interval, Result, check_labelled, check_level, interval_columns
 
 # A function (prediction, targets) -> loss of each example, and the constant prediction.
 OwnLoss: TypeAlias = tuple[Callable[[Any, NDArray[Any]], ArrayLike], Any]

@@ -20,8 +20,8 @@ from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_number, format_pvalue
 from curvewise.transfer.gains import GainEnd, gain_end
 from curvewise.transfer.runs import MANY, columns_of
-from curvewise.types.predictions import BLOCK_BYTES, Predictions, count_missing
-from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level
+from curvewise.types.predictions import BLOCK_BYTES, Predictions
+from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level, count_missing
 
 # Losses of runs × examples, in memory or to be read in blocks.
 Losses: TypeAlias = "Predictions | FloatArray"

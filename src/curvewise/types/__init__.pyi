@@ -4,13 +4,13 @@ from curvewise.types.predictions import Predictions as Predictions
 from curvewise.types.predictions import PredictionSource as PredictionSource
 from curvewise.types.predictions import as_predictions as as_predictions
 from curvewise.types.predictions import asked_of as asked_of
-from curvewise.types.predictions import check_labelled as check_labelled
 from curvewise.types.results import UNITS as UNITS
 from curvewise.types.results import FloatArray as FloatArray
 from curvewise.types.results import Interval as Interval
 from curvewise.types.results import Result as Result
 from curvewise.types.results import Unit as Unit
 from curvewise.types.results import as_floats as as_floats
+from curvewise.types.results import check_labelled as check_labelled
 from curvewise.types.results import check_level as check_level
 from curvewise.types.results import check_whole as check_whole
 from curvewise.types.results import data_frame as data_frame

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError, Message, arg, brief, format_path
 from curvewise.text import format_count
-from curvewise.types.results import as_unmasked
+from curvewise.types.results import as_unmasked, check_labelled, count_missing
 
 KINDS = ("labels", "errors", "correct", "losses", "scores", "probabilities")
 """Predicted classes, 0/1 errors, 0/1 hits, losses (lower is better) and scores (higher is better)
@@ -335,28 +335,6 @@ def _forget(source: np.memmap[Any, Any], start: int, stop: int) -> None:
 def _check_length(name: str, values: AnyArray | None, length: int, of: str) -> None:
     if values is not None and np.shape(values) != (length,):
         raise InputError(f"{name} has shape {np.shape(values)}; there are {length:,} {of}.")
-
-
-UNLABELLED = (-1, -100)
-"""Marks of an example without a label, in scikit-learn and data sets, and in PyTorch."""
-
-
-def check_labelled(labels: AnyArray, argument: str, remedy: str = "") -> None:
-    """Refuse marks of examples without a label; −1 beside 1 alone is one of two classes.
-
-    >>> check_labelled(np.array([-1, 1, 1]), "labels")
-    """
-    if labels.dtype.kind not in "if" or not np.isin(labels, UNLABELLED).any():
-        return
-    # Support-vector machines call their two classes -1 and 1.
-    if set(np.unique(labels).tolist()) == {-1, 1}:
-        return
-    mark = next(mark for mark in UNLABELLED if (labels == mark).any())
-    raise InputError(
-        f"{argument} holds {mark}, which usually marks an example without a label: "
-        f"{remedy or 'leave these examples out'}, or number the classes from 0.",
-        argument=argument,
-    )
 
 
 def check_labels(labels: AnyArray, shape: tuple[int, int], axes: Sequence[str] | None = None) -> None:
@@ -811,16 +789,6 @@ def _plain(values: AnyArray, argument: str) -> AnyArray:
         return values.astype(np.float64)
     except (TypeError, ValueError):
         return values.astype(str)
-
-
-def count_missing(values: Sequence[Any]) -> int:
-    """Count None, NaN and what pandas writes for nothing.
-
-    >>> count_missing(["a", None, float("nan")])
-    2
-    """
-    # The name of its type comes first: NA is neither equal to itself nor unequal.
-    return sum(v is None or type(v).__name__ == "NAType" or v in ("<NA>", "NaT") or v != v for v in values)
 
 
 def _codes(names: AnyArray) -> tuple[AnyArray, NDArray[np.int64]]:

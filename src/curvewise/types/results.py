@@ -452,7 +452,7 @@ def _plain_fields(value: Any) -> dict[str, Any]:
     return {name: plain(getattr(value, name)) for name in names}
 
 
-# Numbers and names out of what users pass.
+# Numbers, labels and names out of what users pass.
 
 
 def as_floats(values: ArrayLike, argument: str) -> FloatArray:
@@ -488,6 +488,38 @@ def as_column(values: NDArray[Any], argument: str, count: int, noun: str) -> NDA
             f"{argument} has shape {values.shape} for {count} {noun}: give one for each.", argument=argument
         )
     return values
+
+
+UNLABELLED = (-1, -100)
+"""Marks of an example without a label, in scikit-learn and data sets, and in PyTorch."""
+
+
+def check_labelled(labels: NDArray[Any], argument: str, remedy: str = "") -> None:
+    """Refuse marks of examples without a label; −1 beside 1 alone is one of two classes.
+
+    >>> check_labelled(np.array([-1, 1, 1]), "labels")
+    """
+    if labels.dtype.kind not in "if" or not np.isin(labels, UNLABELLED).any():
+        return
+    # Support-vector machines call their two classes -1 and 1.
+    if set(np.unique(labels).tolist()) == {-1, 1}:
+        return
+    mark = next(mark for mark in UNLABELLED if (labels == mark).any())
+    raise InputError(
+        f"{argument} holds {mark}, which usually marks an example without a label: "
+        f"{remedy or 'leave these examples out'}, or number the classes from 0.",
+        argument=argument,
+    )
+
+
+def count_missing(values: Sequence[Any]) -> int:
+    """Count None, NaN and what pandas writes for nothing.
+
+    >>> count_missing(["a", None, float("nan")])
+    2
+    """
+    # The name of its type comes first: NA is neither equal to itself nor unequal.
+    return sum(v is None or type(v).__name__ == "NAType" or v in ("<NA>", "NaT") or v != v for v in values)
 
 
 def same_names(words: Sequence[str], where: str) -> list[str]:

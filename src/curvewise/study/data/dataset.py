@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from curvewise.errors import CurvewiseWarning, InputError, arg, brief, list_names, suggest
 from curvewise.learning.partition import partition_training_set
 from curvewise.store.record import data_digest
-from curvewise.types.predictions import check_labelled
+from curvewise.types.results import check_labelled
 
 TARGETS = ("classes", "numbers")
 
