@@ -723,7 +723,7 @@ def best_certainty(
     """Return the probability of each checkpoint to be the one that fine-tunes best.
 
     Accuracies are modelled as r·z + √(1 − r²)·noise, with z the scores brought to mean 0 and variance
-    1 over the pool and r the measure's reliability, which varies from task to task.
+    1 over checkpoints like these and r the measure's reliability, which varies from task to task.
 
     Parameters
     ----------
@@ -745,7 +745,7 @@ def best_certainty(
     Examples
     --------
     >>> best_certainty([1.0, 2.0, 4.0], reliability=0.8).round(1)
-    array([0. , 0.1, 0.9])
+    array([0.1, 0.1, 0.8])
     """
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
@@ -753,7 +753,9 @@ def best_certainty(
     generator = np.random.default_rng(rng)
     drawn = np.tile(values, (DRAWS, 1)) if likely is None else likely
     z = drawn - drawn.mean(axis=1, keepdims=True)
-    size = z.std(axis=1, keepdims=True)
+    # The correlation is over all checkpoints like these, whose spread a few do not tell: it is drawn, too, from its
+    # posterior given normal scores. Two checkpoints are always one standard deviation of theirs from their mean.
+    size = np.sqrt((z * z).sum(axis=1, keepdims=True) / generator.chisquare(max(len(values) - 1, 1), (len(z), 1)))
     z = np.divide(z, size, out=np.zeros_like(z), where=size > 0)
     r = as_reliability(reliability).draw(len(z), generator)[:, None]
     accuracy = r * z + np.sqrt(1 - r * r) * generator.standard_normal(z.shape)
