@@ -167,6 +167,12 @@ def test_squares_beyond_single_precision(scale, metric):
     assert found == knn(features, labels, metric=metric) > 0.5
 
 
+def test_several_labels_of_test_examples_are_refused():
+    several = [[1, 0], [1, 1]]
+    with pytest.raises(InputError, match="several classes per example"):
+        knn(np.arange(12.0)[:, None], np.eye(2)[[0, 1] * 6], test_features=[[0.0], [1.0]], test_labels=several)
+
+
 def test_true_is_no_number_of_neighbours():
     with pytest.raises(InputError, match="give a whole number from 1"):
         knn(np.arange(12.0)[:, None], [0, 1] * 6, neighbours=True)

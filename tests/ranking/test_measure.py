@@ -7,6 +7,7 @@ import pytest
 
 from curvewise.errors import InputError
 from curvewise.ranking.measure import as_matrix, as_targets
+from curvewise.ranking.scoring import MEASURES
 
 ALL = ("classes", "multilabel", "numbers")
 
@@ -105,3 +106,19 @@ def test_nullable_numbers_are_features():
     frame.iloc[0, 0] = None
     with pytest.raises(InputError, match="features holds object"):
         as_matrix(frame, "features")
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_one_1_in_each_row_is_a_class(name):
+    rng = np.random.default_rng(0)
+    labels = rng.permutation(np.repeat(np.arange(3), 40))
+    x, measure = np.abs(rng.normal(size=(120, 4)) + np.eye(3, 4)[labels]), MEASURES[name]
+    x = x / x.sum(axis=1, keepdims=True)
+    assert measure.function(x, np.eye(3)[labels]) == measure.function(x, labels)
+    if measure.splits:
+        test = x[80:], labels[80:]
+        found = [
+            measure.function(x[:80], codes[:80], **{f"test_{measure.takes}": test[0], "test_labels": codes[80:]})
+            for codes in (labels, np.eye(3, dtype=bool)[labels])
+        ]
+        assert found[0] == found[1]

@@ -693,3 +693,21 @@ def test_labels_in_a_file_are_read_as_on_the_command_line(tmp_path):
         rank_features(pool, tmp_path / "table.csv", **options).scores["logme"],
         rank_features(pool, labels, **options).scores["logme"],
     )
+
+
+def test_labels_with_one_1_in_each_row_are_classes():
+    """They were read as several labels: classes were not kept together in the split, and kNN gave no scores."""
+    pool, labels = make_pool([0.2, 1.5])
+    seen = []
+
+    def own(features, labels):
+        seen.append(labels)
+        return float(features.mean())
+
+    options = {"resamples": 10, "reliability": 0.5, "by": "nleep"}
+    classes = rank_features(pool, labels, ("nleep", "knn"), **options)
+    marks = rank_features(pool, np.eye(3)[labels], ("nleep", "knn", own), **options)
+    for name in ("nleep", "knn"):
+        np.testing.assert_array_equal(marks.scores[name], classes.scores[name])
+    np.testing.assert_array_equal(marks.score_low, classes.score_low)
+    assert all(given.ndim == 2 for given in seen)  # a function of one's own gets what was given

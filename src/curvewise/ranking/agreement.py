@@ -15,7 +15,7 @@ from scipy.special import ndtri, stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.progress import progress_bar
-from curvewise.ranking.measure import CheckpointFeatures, Targets, as_count, as_matrix, as_targets, warn
+from curvewise.ranking.measure import CheckpointFeatures, Targets, as_count, as_matrix, as_targets, from_one_hot, warn
 from curvewise.ranking.prediction import NleepSettings, nleep_reduced, project
 from curvewise.ranking.scoring import split_rows
 from curvewise.stats.correlation import kendall, pearson, weighted_kendall
@@ -748,6 +748,7 @@ def measure_nleep_grid(
             known = np.array([accuracy[key] for key in checkpoints], dtype=np.float64)
             if known.min() == known.max():
                 raise InputError(f"task {name!r} has one accuracy for all checkpoints: leave it out.", argument="tasks")
+            (labels,) = from_one_hot(labels)
             targets = as_targets(labels, len(np.asarray(labels)), allowed=("classes", "multilabel"))
             rows = split_rows(targets, test, np.random.default_rng(rng))
             scores = []

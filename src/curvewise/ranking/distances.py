@@ -15,6 +15,7 @@ from curvewise.ranking.measure import (
     as_matrix,
     as_targets,
     as_test_targets,
+    from_one_hot,
     read_test,
     warn,
     warn_of_lone_classes,
@@ -58,7 +59,7 @@ def knn(
     features : array_like, shape (examples, dimensions)
         Of the training examples.
     labels : array_like
-        A class for each.
+        A class for each, also as a matrix with exactly one 1 in every row.
     test_features, test_labels : array_like, optional
         Those of the test examples.
     neighbours : int
@@ -87,6 +88,7 @@ def knn(
     (0.99, 0.565)
     """
     x = as_matrix(features, "features")
+    labels, test_labels = from_one_hot(labels, test_labels)
     targets = as_targets(labels, len(x), measure="kNN")
     asking, truth, among = read_test(test_features, test_labels, x, "test_features"), targets.codes, len(x) - 1
     if asking is not None:

@@ -287,6 +287,34 @@ def as_targets(
     return _single(found, count, argument, classes)
 
 
+def from_one_hot(*labels: Any) -> tuple[Any, ...]:
+    """Return labels as classes, numbered by column, where every row of 0 and 1 holds exactly one 1; else as they are.
+
+    Labels of training and test examples belong together: if one example of either has several classes, or none, all
+    may have. A classifier of one class each is another model with another metric than one of several classes.
+
+    >>> from_one_hot(np.eye(3), [[0, 1, 0]])
+    (array([0, 1, 2]), array([1]))
+    >>> from_one_hot([[1, 0], [1, 1]], None)
+    ([[1, 0], [1, 1]], None)
+    """
+    found = []
+    for given in labels:
+        matrix = None
+        if given is not None and not isinstance(given, np.ma.MaskedArray):
+            with contextlib.suppress(ValueError):  # lists of several lengths
+                matrix = np.asarray(given)
+        if matrix is not None and matrix.ndim == 2 and matrix.shape[1] > 1 and matrix.dtype.kind in "biuf":
+            if not (np.isin(matrix, (0, 1)).all() and (matrix.sum(axis=1) == 1).all()):
+                return labels
+            found.append(matrix.argmax(axis=1))
+        elif given is not None:
+            return labels
+        else:
+            found.append(None)
+    return tuple(found)
+
+
 def is_missing(value: Any) -> bool:
     """Tell if a value is None, NaN or pandas' NA."""
     try:

@@ -16,7 +16,7 @@ from curvewise.errors import InputError, Message, arg, prefix
 from curvewise.progress import progress_bar
 from curvewise.ranking.agreement import ranking_agreement
 from curvewise.ranking.load import common_labels, read_features, read_target
-from curvewise.ranking.measure import KINDS, CheckpointFeatures, RankingMeasure, Targets, as_targets, warn
+from curvewise.ranking.measure import KINDS, CheckpointFeatures, RankingMeasure, Targets, as_targets, from_one_hot, warn
 from curvewise.ranking.scoring import (
     DRAWS,
     LEAST,
@@ -70,8 +70,8 @@ def rank_features(
         Features by name, a row for each example. Files are .npy or .npz, with an array called
         features; a sequence of files is called by their names.
     labels : array_like or path, optional
-        A class for each example; a matrix of 0 and 1 for several; or numbers. Not needed where .npz
-        files of features hold them, as an array called labels.
+        A class for each example; a matrix of 0 and 1 for several, if not every row has exactly one 1; or numbers. Not
+        needed where .npz files of features hold them, as an array called labels.
     measures : sequence of str, RankingMeasure or callable
         What to compute. A callable is given features and labels, and ``test_features``,
         ``test_labels`` and ``rng`` where it has such arguments.
@@ -235,7 +235,7 @@ def rank_candidates(
             raise InputError(
                 f"features of {name!r} have {rows:,} rows and labels {count:,}: give those of the same examples."
             )
-    targets = as_targets(labels, count, allowed=KINDS)
+    targets = as_targets(*from_one_hot(labels), count, allowed=KINDS)
     leader = next((measure for measure in measures if how.by is None or measure.name == how.by), None)
     if leader is None:
         known = ", ".join(m.name for m in measures)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from curvewise.errors import CurvewiseWarning, InputError, either, suggest
 from curvewise.progress import Advance
 from curvewise.ranking import distances, moments, prediction
-from curvewise.ranking.measure import CheckpointFeatures, RankingMeasure, Targets
+from curvewise.ranking.measure import CheckpointFeatures, RankingMeasure, Targets, from_one_hot
 from curvewise.ranking.moments import h_score, signed_h_score
 from curvewise.ranking.prediction import nleep, nleep_reduced, reduce_features
 from curvewise.types.results import FloatArray
@@ -199,17 +199,19 @@ class Scorer:
         self, found: Score, measure: RankingMeasure, candidate: Candidate, train: Rows, test: Rows | None, seed: int
     ) -> None:
         inputs = candidate.inputs[measure.takes]
+        # A measure of one class each gets classes, also of a matrix with one 1 in each row.
+        labels = self.labels if "multilabel" in measure.targets else from_one_hot(self.labels)[0]
         options: dict[str, Any] = {"rng": seed} if measure.seeded else {}
         if test is not None and measure.splits:
             name = "test_probabilities" if measure.takes == "probabilities" else "test_features"
-            options |= {name: inputs[test], "test_labels": self.labels[test]}
+            options |= {name: inputs[test], "test_labels": labels[test]}
         elif test is not None:  # a measure that does not split gets all examples, in their order
             train = np.sort(np.concatenate([train, test]))
         if measure.hits is not None and test is not None:
-            found.hits = np.asarray(measure.hits(inputs[train], self.labels[train], **options), dtype=float)
+            found.hits = np.asarray(measure.hits(inputs[train], labels[train], **options), dtype=float)
             found.value = float(found.hits.mean())
         else:
-            found.value = float(measure.function(inputs[train], self.labels[train], **options))
+            found.value = float(measure.function(inputs[train], labels[train], **options))
 
 
 class Scoring:

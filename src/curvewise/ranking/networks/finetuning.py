@@ -21,7 +21,15 @@ from curvewise.nn.networks import chosen_device
 from curvewise.nn.schedules import rate_factors
 from curvewise.nn.training import Training
 from curvewise.progress import Advance, progress_bar
-from curvewise.ranking.measure import CheckpointFeatures, RankingMeasure, as_count, as_targets, as_test_targets, warn
+from curvewise.ranking.measure import (
+    CheckpointFeatures,
+    RankingMeasure,
+    as_count,
+    as_targets,
+    as_test_targets,
+    from_one_hot,
+    warn,
+)
 from curvewise.ranking.networks.checkpoints import Checkpoint, as_checkpoints, channels_at_end, main_tensor, pooled
 from curvewise.ranking.networks.formats import open_reader, stored_features
 from curvewise.ranking.networks.inputs import Inputs, given_preprocessing, input_shape, preparation
@@ -122,7 +130,8 @@ def finetuning_score(
         Inputs of the training examples, as the network takes them, or as ``prepare`` does. Images
         of a Sample are normalised with its mean and spread.
     labels : array_like, optional
-        A class for each, or a matrix of 0 and 1 (multi-label); those of a Sample by default.
+        A class for each, or a matrix of 0 and 1 (multi-label, if not every row has exactly one 1); those of a Sample
+        by default.
     test_data, test_labels : optional
         The same for the examples that are scored; without, the training examples are (in-sample).
     epochs : int
@@ -240,11 +249,14 @@ def _read(
     if isinstance(data, Sample) and prepare is None:
         prepare = data.take(0).to(place).given
     x, y = _one(data, labels, "data", "labels")
+    test_x = truth = None
+    if test_data is not None or test_labels is not None:
+        test_x, truth = _one(test_data, test_labels, "test_data", "test_labels")
+    y, truth = from_one_hot(y, truth)
     targets = as_targets(y, len(x), allowed=TARGETS, measure="fine-tuning")
     train = Labelled(inputs_of(x, "data", prepare, place), targets)
     test = train
-    if test_data is not None or test_labels is not None:
-        test_x, truth = _one(test_data, test_labels, "test_data", "test_labels")
+    if test_x is not None:
         read = as_test_targets(truth, len(test_x), targets, "fine-tuning", seen=False)
         test = Labelled(inputs_of(test_x, "test_data", prepare, place), read)
     return train, test, prepare or (lambda x: x)

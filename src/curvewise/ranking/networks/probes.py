@@ -26,6 +26,7 @@ from curvewise.ranking.measure import (
     as_number,
     as_targets,
     as_test_targets,
+    from_one_hot,
     read_test,
     warn,
 )
@@ -105,7 +106,7 @@ def linear_score(
         Of the training examples.
     labels : array_like
         A class for each, or a matrix of 0 and 1 (multi-label): then there is one classifier for
-        each class against the rest.
+        each class against the rest. A matrix with exactly one 1 in every row is classes.
     test_features, test_labels : array_like, optional
         Those that are scored; without, the training examples are (in-sample).
     epochs : int, optional
@@ -419,6 +420,7 @@ def read_labelled(
     features: ArrayLike, labels: ArrayLike, test_features: ArrayLike | None, test_labels: ArrayLike | None, measure: str
 ) -> tuple[Labelled, Labelled]:
     """Check features with their labels; without test examples, the training ones twice."""
+    labels, test_labels = from_one_hot(labels, test_labels)
     x = as_matrix(features, "features")
     train = Labelled(x, as_targets(labels, len(x), allowed=TARGETS, measure=measure))
     test_x = read_test(test_features, test_labels, x, "test_features")
@@ -534,8 +536,8 @@ def information_score(
     features : array_like, shape (examples, dimensions)
         Of the training examples.
     labels : array_like
-        A class for each, or a matrix of 0 and 1 (multi-label): then each label of an example makes
-        a pair with it.
+        A class for each, or a matrix of 0 and 1 (multi-label, if not every row has exactly one 1): then each label of
+        an example makes a pair with it.
     test_features, test_labels : array_like, optional
         Those that are scored; without, the training examples are (in-sample, which is too high).
     alpha : float
