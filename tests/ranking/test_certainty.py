@@ -43,8 +43,8 @@ def pool(benchmark):
 def test_two_checkpoints_are_in_order_as_often_as_pairs_of_a_population(r):
     """Of pairs of a bivariate normal distribution 1/2 + asin(r)/π are in order (Sheppard 1899), whatever their scores.
 
-    It was Φ(2r / √(2(1 − r²))), 0.91 for r = 0.7 in the place of 0.75: any two scores are 1 and −1 standard deviations of
-    their own from their mean.
+    It was Φ(2r / √(2(1 − r²))), 0.92 for r = 0.7 in the place of 0.75: any two scores are one standard
+    deviation of their own from their mean.
     """
     found = best_certainty([3.0, 7.0], reliability=r)
     assert found[1] == pytest.approx(0.5 + np.arcsin(r) / np.pi, abs=0.03)
