@@ -39,7 +39,8 @@ import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.mixture import GaussianMixture
 
-from curvewise.ranking.prediction import FLOOR, candidates, cluster, fit_mixture, nleep, project
+from curvewise.ranking.mixture import FLOOR, candidates, cluster, fit_mixture, project
+from curvewise.ranking.prediction import nleep
 
 POWER = 1.16  # of the spectrum
 POOL = 41 * 4  # checkpoints × tasks

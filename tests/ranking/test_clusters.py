@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from curvewise.ranking import prediction
-from curvewise.ranking.prediction import candidates, cluster, fit_mixture, nearest, seeds
+from curvewise.ranking import mixture
+from curvewise.ranking.mixture import candidates, cluster, fit_mixture, nearest, seeds
 
 
 def test_rounds_as_scikit_learn():
@@ -15,7 +15,7 @@ def test_rounds_as_scikit_learn():
     x = rng.standard_normal((500, 6)) + 2 * rng.standard_normal((8, 6))[rng.integers(8, size=500)]
     draws = rng.random((12, candidates(12)))
     start = seeds(x[np.argsort(x[:, 0])], draws)
-    theirs = sk.KMeans(12, init=start, n_init=1, max_iter=prediction.ROUNDS, tol=0).fit(x)
+    theirs = sk.KMeans(12, init=start, n_init=1, max_iter=mixture.ROUNDS, tol=0).fit(x)
     np.testing.assert_array_equal(cluster(x, draws), theirs.predict(x))
 
 
@@ -47,7 +47,7 @@ def test_parts_give_the_same(monkeypatch):
     rng = np.random.default_rng(2)
     x, draws = rng.standard_normal((300, 4)), rng.random((10, 4))
     expected = cluster(x, draws)
-    monkeypatch.setattr(prediction, "parts", lambda x, _: [slice(i, i + 37) for i in range(0, 300, 37)])
+    monkeypatch.setattr(mixture, "parts", lambda x, _: [slice(i, i + 37) for i in range(0, 300, 37)])
     np.testing.assert_array_equal(cluster(x, draws), expected)
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curvewise.ranking import prediction
-from curvewise.ranking.prediction import COVARIANCES, FLOOR, fit_mixture
+from curvewise.ranking import mixture
+from curvewise.ranking.mixture import COVARIANCES, FLOOR, fit_mixture
 
 NAMES = {"diagonal": "diag", "tied": "tied", "full": "full"}
 
@@ -167,7 +167,7 @@ def test_parts_give_the_same(covariance, monkeypatch):
     expected = fit_mixture(x, start, 6, covariance, steps=6)
     shares = expected.posteriors(x)
     cut = [slice(i, i + 33) for i in range(0, 400, 33)]
-    monkeypatch.setattr(prediction, "parts", lambda x, _: cut)
+    monkeypatch.setattr(mixture, "parts", lambda x, _: cut)
     found = fit_mixture(x, start, 6, covariance, steps=6)
     np.testing.assert_allclose(found.means, expected.means, atol=1e-9)
     np.testing.assert_allclose(found.posteriors(x), shares, atol=1e-9)
@@ -178,10 +178,10 @@ def test_it_stops_where_a_step_adds_little():
     x, start = drawn(4)
     found = fit_mixture(x, start, 6, tolerance=1e-2, steps=500)
     assert 1 < len(found.trace) < 500
-    assert len(found.trace) % prediction.LOOK == 0
+    assert len(found.trace) % mixture.LOOK == 0
     assert found.trace[-1] - found.trace[-2] < 1e-2
     closely = fit_mixture(x, start, 6, tolerance=1e-4, steps=500).trace
-    added = np.diff(np.array(closely, float))[prediction.LOOK - 2 :: prediction.LOOK]
+    added = np.diff(np.array(closely, float))[mixture.LOOK - 2 :: mixture.LOOK]
     assert len(added) > 2
     assert (added[:-1] >= 1e-4).all(), "it would have stopped before"
     assert added[-1] < 1e-4

@@ -10,19 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.ranking.prediction import (
-    COVARIANCES,
-    FLOOR,
-    NleepSettings,
-    candidates,
-    cluster,
-    fit_mixture,
-    leep,
-    nleep,
-    nleep_reduced,
-    project,
-    reduce_features,
-)
+from curvewise.ranking.mixture import COVARIANCES, FLOOR, candidates, cluster, fit_mixture, project
+from curvewise.ranking.prediction import NleepSettings, leep, nleep, nleep_reduced, reduce_features
 from curvewise.ranking.scoring import MEASURES
 
 

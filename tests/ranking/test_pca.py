@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curvewise.ranking import prediction
-from curvewise.ranking.prediction import leading, project
+from curvewise.ranking import mixture
+from curvewise.ranking.mixture import leading, project
 
 
 def drawn(n, d, power=1.0, seed=0):
@@ -51,7 +51,7 @@ def test_few_eigenvectors_of_many_are_those_of_all():
 
 
 def test_a_block_that_is_too_narrow_is_widened(monkeypatch):
-    monkeypatch.setattr(prediction, "WIDTH", 8)
+    monkeypatch.setattr(mixture, "WIDTH", 8)
     matrix = np.cov(drawn(1500, 700, 1.3).T)
     values = np.linalg.eigvalsh(matrix)[::-1]
     found, axes, _ = leading(matrix, 0.8)
@@ -126,6 +126,6 @@ def test_a_memory_map_is_read_in_parts(tmp_path, monkeypatch):
     x = drawn(100, 6)
     np.save(tmp_path / "x.npy", x)
     expected = project(x)[0]
-    monkeypatch.setattr(prediction, "ROWS", 7)
+    monkeypatch.setattr(mixture, "ROWS", 7)
     found = project(np.load(tmp_path / "x.npy", mmap_mode="r"))[0]
     np.testing.assert_allclose(found, expected, atol=1e-12)

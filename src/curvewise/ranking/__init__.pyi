@@ -21,8 +21,8 @@ from curvewise.ranking.networks.features import Extraction as Extraction
 from curvewise.ranking.networks.features import extract_features as extract_features
 from curvewise.ranking.networks.features import extract_many as extract_many
 from curvewise.ranking.networks.finetuning import finetuning_score as finetuning_score
+from curvewise.ranking.networks.information import information_score as information_score
 from curvewise.ranking.networks.preprocessing import Preprocessing as Preprocessing
-from curvewise.ranking.networks.probes import information_score as information_score
 from curvewise.ranking.networks.probes import linear_score as linear_score
 from curvewise.ranking.networks.rank import list_ranking_measures as list_ranking_measures
 from curvewise.ranking.networks.rank import rank_checkpoints as rank_checkpoints

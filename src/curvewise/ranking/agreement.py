@@ -16,7 +16,8 @@ from scipy.special import ndtri, stdtrit
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.progress import progress_bar
 from curvewise.ranking.measure import CheckpointFeatures, Targets, as_count, as_matrix, as_targets, from_one_hot, warn
-from curvewise.ranking.prediction import NleepSettings, nleep_reduced, project
+from curvewise.ranking.mixture import project
+from curvewise.ranking.prediction import NleepSettings, nleep_reduced
 from curvewise.ranking.scoring import split_rows
 from curvewise.stats.correlation import kendall, pearson, weighted_kendall
 from curvewise.text import format_count, format_number
@@ -439,13 +440,7 @@ def resampled(
         rows = chosen[:, place, None]
         for name, values in drawn_selections(scores[rows, who], accuracy[rows, who], k, rng).items():
             kept.setdefault(name, []).append(values)
-    found = {}
-    for name, parts in kept.items():
-        known = np.array(parts)
-        count = np.sum(~np.isnan(known), axis=0)
-        total = np.nansum(known, axis=0)
-        found[name] = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-    return found
+    return {name: np.ma.masked_invalid(parts).mean(axis=0).filled(np.nan) for name, parts in kept.items()}
 
 
 def known_mean(values: FloatArray) -> float:

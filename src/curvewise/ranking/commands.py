@@ -7,7 +7,6 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -50,7 +49,7 @@ from curvewise.cli.console import (
     warn_each,
     write_csv,
 )
-from curvewise.errors import InputError, list_names, prefix, quietly
+from curvewise.errors import InputError, list_names, prefix, quietly, suggest
 from curvewise.text import format_count, format_number, interval_cell, pvalue_text
 
 if TYPE_CHECKING:
@@ -681,9 +680,7 @@ def _check_keys(where: str, given: Any) -> None:
     try:
         as_preprocessing(given)  # may be a configuration of timm or Hugging Face
     except InputError as error:
-        near = get_close_matches(odd[0], keys, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise UsageError(f"{where} has {odd[0]!r}.{hint} Use {', '.join(keys)}.") from error
+        raise UsageError(f"{where} has {odd[0]!r}.{suggest(odd[0], keys)} Use {', '.join(keys)}.") from error
 
 
 def rank_stored(

@@ -532,13 +532,16 @@ def mean_of(features: Matrix) -> FloatArray:
 
 
 def parts(features: Matrix, centre: FloatArray | None) -> Iterator[tuple[slice, FloatArray]]:
-    """Yield some rows at a time in double precision, less the centre, with their places."""
+    """Yield some rows at a time in double precision, with their places.
+
+    Less the centre: one row for all, or a column with a number for each row.
+    """
     step = max(1, PART // features.shape[1])
     for start in range(0, len(features), step):
         rows = slice(start, start + step)
         part = features[rows].astype(np.float64)
         if centre is not None:
-            part -= centre
+            part -= centre if centre.ndim == 1 else centre[rows]
         yield rows, part
 
 
@@ -562,14 +565,7 @@ def outer_products(features: Matrix, centre: FloatArray | None = None) -> FloatA
     array([[ 5., 11.],
            [11., 25.]])
     """
-    found = np.zeros((len(features), len(features)))
-    step = max(1, PART // len(features))
-    for start in range(0, features.shape[1], step):
-        part = features[:, start : start + step].astype(np.float64)
-        if centre is not None:
-            part -= centre[start : start + step]
-        found += part @ part.T
-    return found
+    return inner_products(features.T, None if centre is None else centre[:, None])
 
 
 def smaller_products(features: Matrix, centre: FloatArray) -> FloatArray:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import InputError, Message, arg, prefix
+from curvewise.errors import InputError, Message, arg, list_names, prefix
 from curvewise.progress import progress_bar
 from curvewise.ranking.agreement import ranking_agreement
 from curvewise.ranking.load import common_labels, read_features, read_target
@@ -235,7 +235,8 @@ def rank_candidates(
             raise InputError(
                 f"features of {name!r} have {rows:,} rows and labels {count:,}: give those of the same examples."
             )
-    targets = as_targets(*from_one_hot(labels), count, allowed=KINDS)
+    (codes,) = from_one_hot(labels)
+    targets = as_targets(codes, count, allowed=KINDS)
     leader = next((measure for measure in measures if how.by is None or measure.name == how.by), None)
     if leader is None:
         known = ", ".join(m.name for m in measures)
@@ -867,8 +868,7 @@ def listed(some: Sequence[str], every: Sequence[str]) -> str:
     """
     if len(some) == len(every) and len(every) > 1:
         return f"all {len(some)} checkpoints"
-    more = f" and {len(some) - NAMED} more" if len(some) > NAMED else ""
-    return ", ".join(map(repr, some[:NAMED])) + more
+    return list_names(some, NAMED)
 
 
 def _grouped(pairs: Iterable[tuple[str, str]]) -> Iterable[tuple[str, list[str]]]:

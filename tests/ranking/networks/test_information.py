@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.ranking.networks import probes as information
-from curvewise.ranking.networks.probes import (
-    INFORMATION,
+from curvewise.ranking.mixture import project
+from curvewise.ranking.networks import information
+from curvewise.ranking.networks.information import (
+    MEASURES,
     BoundSettings,
     Critic,
     LabelledPairs,
     information_score,
     interpolated_bound,
 )
-from curvewise.ranking.prediction import project
 
 CENTRES = np.array([-1.5, 0.0, 2.5])
 SHARES = np.array([0.5, 0.2, 0.3])
@@ -197,7 +197,7 @@ def test_principal_axes_of_many_examples_come_from_some_of_them(monkeypatch: pyt
 @pytest.mark.parametrize("n", [2040, 3060, 76_128, 262_144])
 def test_after_pca_it_never_costs_more(n: int, d: int) -> None:
     """On the paper's four tasks, as its tables have it (5.58e4 and 1.62e5 GFLOPS on average)."""
-    cost = {measure.name: measure.flops(n, d, 102) for measure in INFORMATION}
+    cost = {measure.name: measure.flops(n, d, 102) for measure in MEASURES}
     assert cost["mi-pca-0.01"] < cost["mi-0.01"]
 
 
@@ -210,7 +210,7 @@ def test_components_keep_their_weight(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append(train.x.numpy())
         raise InputError("seen")
 
-    monkeypatch.setattr("curvewise.ranking.networks.probes.train_critic", stop)
+    monkeypatch.setattr("curvewise.ranking.networks.information.train_critic", stop)
     for energy in (1.0, None):
         with pytest.raises(InputError, match="seen"):
             information_score(x, np.arange(500) % 2, energy=energy)
@@ -305,8 +305,8 @@ def test_too_few_examples_are_refused() -> None:
 def test_measures_are_called_as_the_lens_does() -> None:
     x, y = drawn(400, 1)
     test = {"test_features": x[200:], "test_labels": y[200:], "rng": 3, "steps": 50}
-    found = {m.name: m.function(x[:200], y[:200], **test) for m in INFORMATION}
+    found = {m.name: m.function(x[:200], y[:200], **test) for m in MEASURES}
     assert list(found) == ["mi-0.01", "mi-0.5", "mi-pca-0.01", "mi-pca-0.5"]
     for alpha in (0.01, 0.5):
         assert found[f"mi-{alpha:g}"] == information_score(x[:200], y[:200], **test, alpha=alpha)
-    assert all(m.flops(10_000, 2048, 100) > 0 for m in INFORMATION)
+    assert all(m.flops(10_000, 2048, 100) > 0 for m in MEASURES)

@@ -12,7 +12,8 @@ from torch import nn
 
 from curvewise.ranking.measure import as_targets
 from curvewise.ranking.networks.finetuning import finetuning_score
-from curvewise.ranking.networks.probes import fifth, information_score, linear_score, scale_of
+from curvewise.ranking.networks.information import information_score
+from curvewise.ranking.networks.probes import fifth, linear_score, scale_of
 
 
 def drawn() -> tuple[np.ndarray, np.ndarray]:

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.ranking.mixture import COVARIANCES, candidates, seeds
 from curvewise.ranking.networks.probes import TorchOn, nleep_on_device
-from curvewise.ranking.prediction import COVARIANCES, candidates, nleep, seeds
+from curvewise.ranking.prediction import nleep
 
 
 def drawn(n=300, d=20, seed=0):

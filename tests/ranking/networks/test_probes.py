@@ -20,7 +20,7 @@ from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.ranking.measure import as_targets
 from curvewise.ranking.networks import probes
 from curvewise.ranking.networks import probes as _linear
-from curvewise.ranking.networks.probes import LINEAR, Labelled, hits_of, linear_hits, linear_score, read_labelled
+from curvewise.ranking.networks.probes import MEASURES, Labelled, hits_of, linear_hits, linear_score, read_labelled
 
 CPU = torch.device("cpu")
 
@@ -362,12 +362,12 @@ def test_errors(how: dict[str, Any], said: str) -> None:
 def test_measures_are_called_as_the_lens_does() -> None:
     x, y = made(500, 6, 3)
     train, labels, test = split(x, y, 350)
-    assert [measure.name for measure in LINEAR] == ["linear-1", "linear-5", "linear"]
+    assert [measure.name for measure in MEASURES] == ["linear-1", "linear-5", "linear"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = [measure.function(train, labels, **test, rng=3) for measure in LINEAR[:2]]
+        found = [measure.function(train, labels, **test, rng=3) for measure in MEASURES[:2]]
     assert found == [linear_score(train, labels, **test, epochs=e, rng=3) for e in (1, 5)]
-    costs = [measure.flops(10_000, 2048, 100) for measure in LINEAR]
+    costs = [measure.flops(10_000, 2048, 100) for measure in MEASURES]
     assert 0 < costs[0] < costs[1] < costs[2]
 
 

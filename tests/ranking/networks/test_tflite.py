@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from curvewise.errors import InputError
-from curvewise.ranking.networks.checkpoints import Checkpoint, InputBatch, LayerChoice
+from curvewise.ranking.networks.checkpoints import Checkpoint, InputBatch
 from curvewise.ranking.networks.features import extract_features, extract_many
 from curvewise.ranking.networks.formats import TfliteReader
 from curvewise.ranking.networks.preprocessing import Preprocessing
@@ -100,7 +100,7 @@ def test_an_output_is_what_the_file_gives(data_dir: Path) -> None:
 
 
 def test_inside_tensors_are_those_of_the_reference_kernels(data_dir: Path) -> None:
-    reader = TfliteReader(file(data_dir, SMALL), LayerChoice())
+    reader = TfliteReader(Checkpoint("small", file(data_dir, SMALL)))
     images, _ = cifar(data_dir, "test", 2)
     given = InputBatch(reader.preprocessing(np.moveaxis(images, -1, 1)))  # type: ignore[misc]
     fast = next(iter(reader.read(given).features.values()))

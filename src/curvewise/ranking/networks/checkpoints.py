@@ -208,29 +208,13 @@ class LayerOutputs:
     places: dict[str, NDArray[np.int64]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class LayerChoice:
-    """Layer whose output is wanted, and the way it becomes rows.
-
-    Attributes
-    ----------
-    layer : str, optional
-        A layer's name, or ``"all"``; by default the input of the last linear layer.
-    pool : str
-        One of :data:`curvewise.ranking.networks.checkpoints.POOLS`.
-    """
-
-    layer: str | None = None
-    pool: str = "auto"
-
-
 class Reader:
     """A network of any format, ready to be run.
 
     Parameters
     ----------
-    taken : LayerChoice
-        Layer, and the way it becomes rows.
+    checkpoint : Checkpoint
+        Says which layer is wanted, and how its output becomes rows.
 
     Attributes
     ----------
@@ -246,8 +230,8 @@ class Reader:
         Largest batch.
     """
 
-    def __init__(self, taken: LayerChoice) -> None:
-        self.taken = taken
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self.layer, self.pool = checkpoint.layer, checkpoint.pool
         self.notes: list[str] = []
         self.parameters: int | None = None
         self.preprocessing: Prepare | None = None
@@ -275,7 +259,7 @@ class Reader:
 
     def outputs(self, values: Mapping[str, tuple[Any, bool]], own: Any, mask: Any = None) -> LayerOutputs:
         """Pool values by layer, with their features in the last axis or not, beside probabilities of own classes."""
-        pool = self.taken.pool
+        pool = self.pool
         rows = {name: as_rows(pooled(value, pool, last=last, mask=mask)) for name, (value, last) in values.items()}
         places = {}
         if pool == "tokens":

@@ -30,7 +30,6 @@ from curvewise.ranking.networks.checkpoints import (
     OUTPUT,
     Checkpoint,
     InputBatch,
-    LayerChoice,
     LayerOutputs,
     Reader,
     as_probabilities,
@@ -61,25 +60,24 @@ def open_reader(checkpoint: Checkpoint, shape: tuple[int, ...], device: str | No
     precision : str
         Precision that torch computes in.
     """
-    taken = LayerChoice(checkpoint.layer, checkpoint.pool)
     path = checkpoint.path
     if path is not None and path.is_dir():
-        return cast(Reader, _networks(path).from_folder(path, taken, device, precision))
+        return cast(Reader, _networks(path).from_folder(checkpoint, path, device, precision))
     if path is not None:
         if path.is_file():
             with open(path, "rb") as stream:
                 head = stream.read(8)
             if head[4:] == b"TFL3":
-                return TfliteReader(path, taken)
+                return TfliteReader(checkpoint)
         kind = kind_of(path)
         if kind == "onnx":
-            return OnnxReader(path, taken, device)
-        return cast(Reader, _networks(path).from_file(checkpoint, path, kind, taken, shape, device, precision))
+            return OnnxReader(checkpoint, device)
+        return cast(Reader, _networks(path).from_file(checkpoint, path, kind, shape, device, precision))
     if is_network(checkpoint.source):
         from curvewise.ranking.networks.modules import from_module
 
-        return from_module(checkpoint.source, taken, device, precision)
-    return FunctionReader(checkpoint.source, taken)
+        return from_module(checkpoint.source, checkpoint, device, precision)
+    return FunctionReader(checkpoint)
 
 
 def _networks(path: Path) -> Any:
@@ -129,12 +127,12 @@ def _picked(arrays: dict[str, NDArray[Any]], path: Path) -> tuple[NDArray[Any], 
 class FunctionReader(Reader):
     """A function of the user's from a batch to features, or to (features, probabilities)."""
 
-    def __init__(self, function: Any, taken: LayerChoice) -> None:
-        super().__init__(taken)
-        self.function = function
-        if taken.layer not in (None, OUTPUT):
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        super().__init__(checkpoint)
+        self.function = checkpoint.source
+        if self.layer not in (None, OUTPUT):
             raise InputError(
-                "a function has no layers. Let it give those features.", argument="layer", value=taken.layer
+                "a function has no layers. Let it give those features.", argument="layer", value=self.layer
             )
 
     def read(self, given: InputBatch) -> LayerOutputs:
@@ -152,9 +150,9 @@ class FunctionReader(Reader):
 class _GraphReader(Reader):
     """Common part of the readers of graphs: layers are found in the file, not by running it."""
 
-    def __init__(self, path: Path, taken: LayerChoice) -> None:
-        super().__init__(taken)
-        self.path = path
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        super().__init__(checkpoint)
+        self.path = Path(checkpoint.source)
 
     def _choose(
         self,
@@ -165,7 +163,7 @@ class _GraphReader(Reader):
         what: str,
     ) -> list[Any]:
         """Choose the tensors to take: all, the one named, the input of the classifier, or something ``instead``."""
-        layer = self.taken.layer
+        layer = self.layer
         if layer == "all":
             return every()
         if layer not in (None, OUTPUT):
@@ -188,16 +186,15 @@ class OnnxReader(_GraphReader):
 
     Parameters
     ----------
-    path : Path
-        The file.
-    taken : LayerChoice
-        Tensor, and the way it becomes rows.
+    checkpoint : Checkpoint
+        The file, the tensor that is wanted, and the way it becomes rows.
     device : str, optional
         ``"cpu"`` or ``"cuda"``; by default a GPU if onnxruntime can use one.
     """
 
-    def __init__(self, path: Path, taken: LayerChoice, device: str | None = None) -> None:
-        super().__init__(path, taken)
+    def __init__(self, checkpoint: Checkpoint, device: str | None = None) -> None:
+        super().__init__(checkpoint)
+        path = self.path
         self._graph = OnnxGraph(path)
         self.parameters = self._graph.parameters
         plain, remarks = open_session(path, device)
@@ -209,7 +206,7 @@ class OnnxReader(_GraphReader):
         self._head = self._graph.head(self._output)
         outputs = {o.name: o for o in self._graph.model.graph.output}
         flat = len(outputs[self._output].type.tensor_type.shape.dim) <= 2
-        found = None if flat or taken.layer or self._head else self._graph.largest_map()
+        found = None if flat or self.layer or self._head else self._graph.largest_map()
         what = "its output" if found is None else f"the feature map {found!r}, pooled"
         self._wanted = self._choose(self._head, self._graph.every, self._graph.named, found or self._output, what)
         kept = [] if self._head is None else [self._output]
@@ -235,7 +232,7 @@ class OnnxReader(_GraphReader):
                     f"{self.path}: {name!r} gives {value.dtype} of shape {value.shape} for {len(given)} examples: name "
                     f"with {arg('layer')} a tensor of floating point that has a row for each."
                 )
-            is_default = self._head is not None and self.taken.layer is None
+            is_default = self._head is not None and self.layer is None
             label = f"input of {self._head.logits}" if is_default and self._head else name
             layers[label] = value, value.ndim == 3 or (value.ndim == 4 and self._is_last())
         own = None
@@ -490,14 +487,13 @@ class TfliteReader(_GraphReader):
 
     Parameters
     ----------
-    path : Path
-        The file.
-    taken : LayerChoice
-        Tensor, and the way it becomes rows.
+    checkpoint : Checkpoint
+        The file, the tensor that is wanted, and the way it becomes rows.
     """
 
-    def __init__(self, path: Path, taken: LayerChoice) -> None:
-        super().__init__(path, taken)
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        super().__init__(checkpoint)
+        path = self.path
         with importing(f"{path} is a TensorFlow Lite file, which needs ai-edge-litert", "tflite"):
             self._package = import_module("ai_edge_litert.interpreter")
         plain = self._open(inside=False, delegates=False)
@@ -539,7 +535,7 @@ class TfliteReader(_GraphReader):
         with ThreadPoolExecutor(self._workers) as pool:
             found = list(pool.map(lambda one: self._run(one[None], names), x))
         values = {name: np.concatenate([each[name] for each in found]) for name in names}
-        tail = " (input of the last layer)" if self._head is not None and self.taken.layer is None else ""
+        tail = " (input of the last layer)" if self._head is not None and self.layer is None else ""
         layers = {self._short(name) + tail: (values[name], True) for name in self._wanted}
         own = None
         if self._head is not None:

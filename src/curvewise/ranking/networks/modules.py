@@ -35,7 +35,6 @@ from curvewise.ranking.networks.checkpoints import (
     OUTPUT,
     Checkpoint,
     InputBatch,
-    LayerChoice,
     LayerOutputs,
     Matrix,
     Reader,
@@ -50,49 +49,43 @@ from curvewise.ranking.networks.preprocessing import Prepare, preprocessing_in, 
 
 
 def from_module(
-    model: nn.Module, taken: LayerChoice, device: str | None, precision: str, preprocessing: Prepare | None = None
+    model: nn.Module, checkpoint: Checkpoint, device: str | None, precision: str, preprocessing: Prepare | None = None
 ) -> Reader:
     """Make the reader of a network in memory, which stays where it is unless a device is given."""
     model = getattr(model, "_orig_mod", model)  # inside of torch.compile
     place = chosen_device(model, device)
     own = preprocessing or preprocessing_of(model)
     if any(isinstance(m, torch.jit.ScriptModule) for m in model.modules()):
-        return ScriptReader(model, taken, place, precision, call_plain, own)
+        return ScriptReader(model, checkpoint, place, precision, call_plain, own)
     call = call_hugging_face if is_hugging_face(model) else call_plain
-    return TorchReader(model, taken, place, precision, call, own)
+    return TorchReader(model, checkpoint, place, precision, call, own)
 
 
-def from_folder(path: Path, taken: LayerChoice, device: str | None, precision: str) -> Reader:
+def from_folder(checkpoint: Checkpoint, path: Path, device: str | None, precision: str) -> Reader:
     """Make the reader of a folder of Hugging Face."""
-    return from_module(hugging_face_encoder(path), taken, device or _best(), precision, preprocessing_in(path))
+    return from_module(hugging_face_encoder(path), checkpoint, device or _best(), precision, preprocessing_in(path))
 
 
 def from_file(
-    checkpoint: Checkpoint,
-    path: Path,
-    kind: str,
-    taken: LayerChoice,
-    shape: tuple[int, ...],
-    device: str | None,
-    precision: str,
+    checkpoint: Checkpoint, path: Path, kind: str, shape: tuple[int, ...], device: str | None, precision: str
 ) -> Reader:
     """Make the reader of an exported program, TorchScript, or weights with their factory."""
     notes: list[str] = []
     if kind in ("safetensors", "torch"):
         model = _weighted(checkpoint, path, kind, shape, notes)
     else:
-        inside = kind == "exported" and taken.layer not in (None, OUTPUT)
-        layer = taken.layer if inside else None
+        inside = kind == "exported" and checkpoint.layer not in (None, OUTPUT)
+        layer = checkpoint.layer if inside else None
         file = load_model(path, shape=shape, classes=1, layer=layer, device=device)
         assert isinstance(file.model, nn.Module)
         model, notes = file.model, [*file.notes]
     place = chosen_device(model, device or _best())
-    if kind in ("script", "exported") and taken.layer in (None, OUTPUT, "all"):
-        reader: Reader = ScriptReader(model, taken, place, precision, file=path)
+    if kind in ("script", "exported") and checkpoint.layer in (None, OUTPUT, "all"):
+        reader: Reader = ScriptReader(model, checkpoint, place, precision, file=path)
     elif kind == "exported":
-        reader = TorchReader(model, taken, place, precision, file=path)
+        reader = TorchReader(model, checkpoint, place, precision, file=path)
     else:
-        reader = from_module(model, taken, str(place), precision)
+        reader = from_module(model, checkpoint, str(place), precision)
     reader.notes.extend(notes)
     return reader
 
@@ -160,8 +153,8 @@ class TorchReader(Reader):
     ----------
     model : nn.Module
         Its mode, device and hooks are restored afterwards.
-    taken : LayerChoice
-        Layer, and the way it becomes rows.
+    checkpoint : Checkpoint
+        Says which layer is wanted, and how its output becomes rows.
     device : device
         Device that it runs on.
     precision : {"float32", "bfloat16", "float16"}
@@ -177,14 +170,14 @@ class TorchReader(Reader):
     def __init__(
         self,
         model: nn.Module,
-        taken: LayerChoice,
+        checkpoint: Checkpoint,
         device: torch.device,
         precision: str,
         call: Call = call_plain,
         preprocessing: Prepare | None = None,
         file: Path | None = None,
     ) -> None:
-        super().__init__(taken)
+        super().__init__(checkpoint)
         self.model, self.device, self.precision = model, device, precision
         self.call, self.preprocessing, self.file = call, preprocessing, file
         self.parameters = sum(p.numel() for p in model.parameters()) or None
@@ -192,8 +185,8 @@ class TorchReader(Reader):
         self._kind = kinds[0] if kinds else torch.float32
         self._head: LinearLayer | None = None
         self._layer: tuple[str, nn.Module] | None = None
-        if taken.layer not in (None, "all", OUTPUT):
-            self._layer = str(taken.layer), self._named(str(taken.layer))
+        if self.layer not in (None, "all", OUTPUT):
+            self._layer = str(self.layer), self._named(str(self.layer))
 
     def running(self) -> AbstractContextManager[None]:
         """Borrow the network."""
@@ -202,10 +195,10 @@ class TorchReader(Reader):
     def start(self, given: InputBatch) -> None:
         """Find the classifier, where no layer was asked for."""
         few = given.part(0, min(2, len(given)))
-        if self.taken.layer == OUTPUT or self._layer is not None:
+        if self.layer == OUTPUT or self._layer is not None:
             return
         self._head, last, output = find_classifier(self.model, lambda: self._output(few))
-        if self.taken.layer is not None:
+        if self.layer is not None:
             return
         if self._head is not None:
             self.notes.append(f"features: the input of its last linear layer, {self._head.name!r}")
@@ -221,7 +214,7 @@ class TorchReader(Reader):
 
     def read(self, given: InputBatch) -> LayerOutputs:
         """Run a batch; outputs are pooled in the hooks."""
-        kept = _Kept(self.taken.pool, given.mask)
+        kept = _Kept(self.pool, given.mask)
         with self._hooks(len(given), kept):
             output = self._output(given)
         own = None
@@ -275,7 +268,7 @@ class TorchReader(Reader):
         return found
 
     def _hooks(self, examples: int, keep: _Kept) -> AbstractContextManager[Any]:
-        if self.taken.layer == "all":
+        if self.layer == "all":
             return _every_layer(self.model, examples, keep)
         if self._layer is not None:
             name, module = self._layer
@@ -397,12 +390,12 @@ class ScriptReader(TorchReader):
 
     def start(self, given: InputBatch) -> None:
         """Find the last linear layer among the operations."""
-        if self.taken.layer not in (None, OUTPUT):
+        if self.layer not in (None, OUTPUT):
             raise InputError(
                 "the layers inside this file cannot be reached. Give "
                 "an exported program (.pt2) and a layer's name, or weights with a factory.",
                 argument="layer",
-                value=self.taken.layer,
+                value=self.layer,
             )
         few = given.part(0, min(2, len(given)))
         with _Watched(self._fixed or len(few)) as seen:
@@ -412,14 +405,14 @@ class ScriptReader(TorchReader):
             layer = LinearLayer("last", kind, seen.given[: len(few)], seen.gave[: len(few)])
             self._head = classifier(layer, output)
             self._calls = seen.calls
-        if self.taken.layer is None:
+        if self.layer is None:
             found = "the input of its last linear layer"
             missing = "its output, since no linear classifier was found at its end"
             self.notes.append(f"features: {missing if self._head is None else found}")
 
     def read(self, given: InputBatch) -> LayerOutputs:
         """Run a batch with its last linear layer watched."""
-        inside = self._head is not None and self.taken.layer is None
+        inside = self._head is not None and self.layer is None
         with _Watched(self._fixed or len(given), self._calls) as seen:
             output = self._output(given)
         value, name = (seen.given, "input of the last linear layer") if inside else (output, OUTPUT)

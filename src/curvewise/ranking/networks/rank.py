@@ -36,9 +36,9 @@ MEASURES: dict[str, RankingMeasure] = {**scoring.MEASURES}
 NEED_TORCH = 'measures that are trained need torch: pip install "curvewise[torch]"'
 
 if find_spec("torch") is not None:
-    from curvewise.ranking.networks import finetuning, probes
+    from curvewise.ranking.networks import finetuning, information, probes
 
-    trained = (*probes.MEASURES, *finetuning.MEASURES)
+    trained = (*probes.MEASURES, *information.MEASURES, *finetuning.MEASURES)
     MEASURES.update({measure.name: measure for measure in trained})
     NEED_TORCH = ""
 
