@@ -15,6 +15,7 @@ from curvewise.ranking.measure import (
     as_matrix,
     as_targets,
     as_test_targets,
+    check_known,
     from_one_hot,
     read_test,
     warn,
@@ -93,8 +94,7 @@ def knn(
     asking, truth, among = read_test(test_features, test_labels, x, "test_features"), targets.codes, len(x) - 1
     if asking is not None:
         truth, among = as_test_targets(test_labels, len(asking), targets, "kNN").codes, len(x)
-    if metric not in METRICS:
-        raise InputError("use 'euclidean' or 'cosine'.", argument="metric", value=metric)
+    check_known(metric, "metric", METRICS)
     if as_count(neighbours, "neighbours") > among:
         raise InputError(
             f"give a number from 1 to {among}, as there are {among} examples to choose from.",

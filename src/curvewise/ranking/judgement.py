@@ -28,7 +28,7 @@ from curvewise.ranking.agreement import (
     two_way,
 )
 from curvewise.ranking.load import UNION, CheckpointScores
-from curvewise.ranking.measure import as_count, warn
+from curvewise.ranking.measure import as_count, check_known, warn
 from curvewise.ranking.rank import CheckpointRanking
 from curvewise.stats.tests import holm, sign_flip_pvalue
 from curvewise.text import format_count, format_pvalue, format_table, mark_best, pvalue_text
@@ -350,8 +350,7 @@ class JudgementRow:
         """Return one of the numbers by its name, such as "kendall" or "rel_at_1"."""
         if name == "gflops":
             return self.gflops
-        if name not in self.intervals:
-            raise InputError(f"use one of {', '.join(map(repr, self.intervals))}.", argument="value", value=name)
+        check_known(name, "value", [*self.intervals])
         return self.intervals[name].estimate
 
 
@@ -553,8 +552,7 @@ class RankingJudgement(Result):
         chosen = self.measures if measures is None else tuple(measures)
         for name in chosen:
             self.row(name, group=group)
-        if value not in self.values:
-            raise InputError(f"use one of {', '.join(map(repr, self.values))}.", argument="value", value=value)
+        check_known(value, "value", self.values)
         pool, pairs = self._pools[self._group(group)], list(combinations(chosen, 2))
         return compare_pairs(pool, pairs, value, self.level, self._permutations, 0)
 

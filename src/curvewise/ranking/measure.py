@@ -6,7 +6,7 @@ import contextlib
 import math
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -495,6 +495,16 @@ def as_number(value: object, argument: str, remedy: str, valid: Callable[[float]
     if isinstance(value, int | float | np.number) and not isinstance(value, bool) and valid(float(value)):
         return float(value)
     raise InputError(remedy, argument=argument, value=value)
+
+
+def check_known(value: object, argument: str, known: Sequence[str]) -> None:
+    """Raise for a value that is none of the known ones.
+
+    >>> check_known("plain", "rows", ("plain", "unit"))
+    """
+    if value not in known:
+        names = " or ".join(map(repr, known)) if len(known) == 2 else f"one of {', '.join(known)}"
+        raise InputError(f"use {names}.", argument=argument, value=value)
 
 
 def warn(*texts: str) -> None:

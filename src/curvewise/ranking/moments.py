@@ -22,6 +22,7 @@ from curvewise.ranking.measure import (
     as_matrix,
     as_number,
     as_targets,
+    check_known,
     read_rows,
     warn,
     warn_of_lone_classes,
@@ -383,8 +384,7 @@ def transrate(
     (0.51, 0.126)
     """
     as_number(eps, "eps", "give a number above 0.", lambda v: 0 < v < np.inf)
-    if rows not in ("plain", "unit"):
-        raise InputError("use 'plain' or 'unit'.", argument="rows", value=rows)
+    check_known(rows, "rows", ("plain", "unit"))
     examples = read_rows(features, labels, "TransRate")
     x, centre = examples.features, mean_of(examples.features)
     if rows == "unit":
@@ -479,8 +479,7 @@ def gbc(
     >>> round(gbc(good, labels), 3), round(gbc(bad, labels), 3)
     (-0.138, -1.973)
     """
-    if covariance not in COVARIANCES:
-        raise InputError("use 'spherical' or 'diagonal'.", argument="covariance", value=covariance)
+    check_known(covariance, "covariance", COVARIANCES)
     if dims is not None:
         dims = as_count(dims, "dims", otherwise=", or None for all")
     examples = read_rows(features, labels, "GBC")

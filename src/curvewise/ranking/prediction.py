@@ -21,6 +21,7 @@ from curvewise.ranking.measure import (
     as_number,
     as_targets,
     as_test_targets,
+    check_known,
     check_width,
     has_test,
     is_missing,
@@ -194,10 +195,8 @@ class NleepSettings:
     tolerance: float = 1e-3  # of a step's gain in mean log-likelihood, below which EM stops
 
     def __post_init__(self) -> None:
-        if self.covariance not in COVARIANCES:
-            raise InputError(f"use one of {', '.join(COVARIANCES)}.", argument="covariance", value=self.covariance)
-        if self.variant not in VARIANTS:
-            raise InputError(f"use one of {', '.join(VARIANTS)}.", argument="variant", value=self.variant)
+        check_known(self.covariance, "covariance", COVARIANCES)
+        check_known(self.variant, "variant", VARIANTS)
         for name in ("components", "steps"):
             as_count(getattr(self, name), name)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from curvewise.errors import InputError
-from curvewise.ranking.measure import CheckpointFeatures
+from curvewise.ranking.measure import CheckpointFeatures, check_known
 from curvewise.ranking.networks.preprocessing import Prepare, is_network, is_torch
 
 if TYPE_CHECKING:
@@ -88,8 +88,7 @@ class Checkpoint:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise InputError("give each checkpoint a name, as text.", argument="name", value=self.name)
-        if self.pool not in POOLS:
-            raise InputError(f"use one of {', '.join(POOLS)}.", argument="pool", value=self.pool)
+        check_known(self.pool, "pool", POOLS)
         accuracy = self.source_accuracy
         if accuracy is not None and not 0 <= accuracy <= 1:
             problem = f"give {self.name!r} a fraction from 0 to 1."

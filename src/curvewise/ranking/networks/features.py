@@ -28,7 +28,7 @@ from curvewise.errors import CurvewiseError, InputError, Message, arg, list_name
 from curvewise.nn.devices import PRECISIONS
 from curvewise.nn.files.formats import file_digest
 from curvewise.progress import Progress, progressing
-from curvewise.ranking.measure import CheckpointFeatures, as_count, warn
+from curvewise.ranking.measure import CheckpointFeatures, as_count, check_known, warn
 from curvewise.ranking.networks.checkpoints import (
     Checkpoint,
     InputBatch,
@@ -240,8 +240,7 @@ class _Settings:
         self.limit = as_count(self.limit, "limit", 0)
         if self.batch is not None:
             self.batch = as_count(self.batch, "batch")
-        if self.precision not in PRECISIONS:
-            raise InputError(f"use one of {', '.join(PRECISIONS)}.", argument="precision", value=self.precision)
+        check_known(self.precision, "precision", PRECISIONS)
         self.features = None if self.cache is None else FeatureCache(self.cache)
         self.room = Room(self.limit)
 

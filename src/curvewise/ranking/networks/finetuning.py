@@ -27,6 +27,7 @@ from curvewise.ranking.measure import (
     as_count,
     as_targets,
     as_test_targets,
+    check_known,
     from_one_hot,
     warn,
 )
@@ -325,10 +326,8 @@ class Tuning:
             object.__setattr__(self, "batch", as_count(self.batch, "batch", least=2))
         if not self.rates or not all(0 < rate < math.inf for rate in self.rates):
             raise InputError("give a number above 0, or several.", argument="rate", value=self.rates)
-        if self.schedule not in SCHEDULES:
-            raise InputError(f"use one of {', '.join(SCHEDULES)}.", argument="schedule", value=self.schedule)
-        if self.precision not in TRAINING_PRECISIONS:
-            raise InputError("use 'float32' or 'bfloat16'.", argument="precision", value=self.precision)
+        check_known(self.schedule, "schedule", SCHEDULES)
+        check_known(self.precision, "precision", TRAINING_PRECISIONS)
 
     @property
     def rates(self) -> list[float]:

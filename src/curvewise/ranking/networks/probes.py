@@ -23,6 +23,7 @@ from curvewise.ranking.measure import (
     as_number,
     as_targets,
     as_test_targets,
+    check_known,
     from_one_hot,
     read_test,
     warn,
@@ -201,8 +202,7 @@ class ProbeSettings:
             raise InputError("penalty is for a converged classifier: leave out penalty, or leave out epochs.")
         if self.epochs is None and (self.rate is not None or self.batch is not None):
             raise InputError("rate and batch are for SGD: give the number of epochs.")
-        if self.metric not in ("accuracy", "log-likelihood"):
-            raise InputError("use 'accuracy' or 'log-likelihood'.", argument="metric", value=self.metric)
+        check_known(self.metric, "metric", ("accuracy", "log-likelihood"))
 
 
 def batch_size(examples: int) -> int:
