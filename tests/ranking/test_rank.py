@@ -711,3 +711,15 @@ def test_labels_with_one_1_in_each_row_are_classes():
         np.testing.assert_array_equal(marks.scores[name], classes.scores[name])
     np.testing.assert_array_equal(marks.score_low, classes.score_low)
     assert all(given.ndim == 2 for given in seen)  # a function of one's own gets what was given
+
+
+@pytest.mark.parametrize("test", [0.2, None])
+def test_a_share_of_1_has_an_interval_with_width(test):
+    """All of 40 test examples were hit, and the interval was [1, 1]: it held a true 0.98 in 43 of 100 samples."""
+    rng, labels = np.random.default_rng(0), np.arange(200) % 2
+    pool = {name: rng.normal(size=(200, 2)) + 20 * labels[:, None] for name in "ab"}
+    found = rank_features(pool, labels, "knn", test=test, resamples=10, reliability=0.5)
+    count = 40 if test else 200
+    z = norm.ppf(0.975)
+    np.testing.assert_allclose(found.score_low, count / (count + z * z))  # where Wilson's interval ends
+    assert found.score_high.tolist() == found.scores["knn"].tolist() == [1.0, 1.0]

@@ -576,7 +576,9 @@ def _limits(
             drawn = np.array([scoring.drawn[i] for i in ranked]).T
         replicates = ScoreReplicates(drawn, scoring.share)
         found["rank_low"], found["rank_high"] = rank_limits(scores, replicates, level, scoring.rng)
-        found["score_low"], found["score_high"] = score_limits(scores, replicates, level, scoring.leader.bounds)
+        rows = scoring.train if scoring.test is None else scoring.test
+        share = len(rows) if scoring.leader.guess == "share" else 0
+        found["score_low"], found["score_high"] = score_limits(scores, replicates, level, scoring.leader.bounds, share)
         unknown = ~replicates.known
         if not unknown.any():
             likely = likely_scores(scores, replicates, scoring.rng)

@@ -19,6 +19,7 @@ from curvewise.ranking import distances, moments, prediction
 from curvewise.ranking.measure import CheckpointFeatures, RankingMeasure, Targets, from_one_hot
 from curvewise.ranking.moments import h_score, signed_h_score
 from curvewise.ranking.prediction import nleep, nleep_reduced, reduce_features
+from curvewise.stats.intervals import wilson_interval
 from curvewise.types.results import FloatArray
 
 # All measures that need features and labels alone, by name; those that train something are in networks/rank.py.
@@ -480,13 +481,24 @@ def highest_shares(values: FloatArray, rng: np.random.Generator) -> FloatArray:
 
 
 def score_limits(
-    scores: FloatArray, replicates: ScoreReplicates, level: float, bounds: tuple[float, float] = (-np.inf, np.inf)
+    scores: FloatArray,
+    replicates: ScoreReplicates,
+    level: float,
+    bounds: tuple[float, float] = (-np.inf, np.inf),
+    examples: int = 0,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the interval of each score, Student's t times the standard error to either side, within the bounds."""
+    """Return the interval of each score, Student's t times the standard error to either side, within the bounds.
+
+    A share of so many examples that is 0 or 1 in every replicate has Wilson's interval: others may be missed or hit.
+    """
     from scipy.special import stdtrit
 
-    half = float(stdtrit(replicates.freedom, 0.5 + level / 2)) * replicates.errors()
+    errors = replicates.errors()
+    half = float(stdtrit(replicates.freedom, 0.5 + level / 2)) * errors
     low, high = (np.clip(end, *bounds) for end in (scores - half, scores + half))
+    if examples:
+        least, most = wilson_interval(np.clip(scores, 0.0, 1.0), examples, level)
+        low, high = np.where(errors == 0, least, low), np.where(errors == 0, most, high)
     return np.minimum(low, scores), np.maximum(high, scores)
 
 
