@@ -167,6 +167,11 @@ def test_squares_beyond_single_precision(scale, metric):
     assert found == knn(features, labels, metric=metric) > 0.5
 
 
+def test_labels_of_test_examples_have_a_column_for_each_class():
+    with pytest.raises(InputError, match="several classes per example"):
+        knn(np.arange(12.0)[:, None], np.eye(3)[[0, 1, 2] * 4], test_features=[[0.0], [1.0]], test_labels=np.eye(2))
+
+
 def test_several_labels_of_test_examples_are_refused():
     several = [[1, 0], [1, 1]]
     with pytest.raises(InputError, match="several classes per example"):

@@ -298,21 +298,20 @@ def from_one_hot(*labels: Any) -> tuple[Any, ...]:
     >>> from_one_hot([[1, 0], [1, 1]], None)
     ([[1, 0], [1, 1]], None)
     """
-    found = []
-    for given in labels:
-        matrix = None
-        if given is not None and not isinstance(given, np.ma.MaskedArray):
-            with contextlib.suppress(ValueError):  # lists of several lengths
-                matrix = np.asarray(given)
-        if matrix is not None and matrix.ndim == 2 and matrix.shape[1] > 1 and matrix.dtype.kind in "biuf":
-            if not (np.isin(matrix, (0, 1)).all() and (matrix.sum(axis=1) == 1).all()):
-                return labels
-            found.append(matrix.argmax(axis=1))
-        elif given is not None:
-            return labels
-        else:
-            found.append(None)
-    return tuple(found)
+    try:
+        matrices = [np.asarray(given) for given in labels if given is not None]
+    except ValueError:  # lists of several lengths
+        return labels
+    if any(map(np.ma.isMaskedArray, labels)) or len({m.shape[1:] for m in matrices}) > 1:
+        return labels
+
+    def marks(m: NDArray[Any]) -> bool:
+        binary = m.ndim == 2 and m.shape[1] > 1 and m.dtype.kind in "biuf" and np.isin(m, (0, 1)).all()
+        return bool(binary and (m.sum(axis=1) == 1).all())
+
+    if not all(map(marks, matrices)):
+        return labels
+    return tuple(None if given is None else np.asarray(given).argmax(axis=1) for given in labels)
 
 
 def is_missing(value: Any) -> bool:
