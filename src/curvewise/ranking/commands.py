@@ -753,10 +753,10 @@ def show_ranking(page: Page, result: CheckpointRanking) -> None:
 
 def _show_lost(page: Page, result: CheckpointRanking) -> None:
     """Print the checkpoints without features or without a score, those of one reason together."""
-    lost: dict[tuple[str, str], list[str]] = {}
-    for what, reasons in {"features": result.failures, **result.missing}.items():
-        for name, why in reasons.items():
-            lost.setdefault((what, why), []).append(name)
+    from curvewise.ranking.measure import grouped
+
+    every = {"features": result.failures, **result.missing}
+    lost = grouped(((what, why), name) for what, reasons in every.items() for name, why in reasons.items())
     if not lost:
         return
     columns = {

@@ -28,7 +28,7 @@ from curvewise.ranking.agreement import (
     two_way,
 )
 from curvewise.ranking.load import UNION, CheckpointScores
-from curvewise.ranking.measure import as_count, check_known, warn
+from curvewise.ranking.measure import as_count, check_known, grouped, warn
 from curvewise.ranking.rank import CheckpointRanking
 from curvewise.stats.tests import holm, sign_flip_pvalue
 from curvewise.text import format_count, format_pvalue, format_table, mark_best, pvalue_text
@@ -189,15 +189,13 @@ def _alarms(pool: Pool, measures: Sequence[str]) -> list[str]:
     """Return warnings about accuracies and scores; those about scores of a union came with its groups."""
     texts = accuracy_alarms(pool.accuracy, pool.tasks, pool.failed)
     found = [f"{pool.group}: {text}" for text in texts]
-    alike: dict[str, list[str]] = {}  # measures by warning
+    alike = []  # warnings with the measure
     for name in () if pool.group == UNION else measures:
         if np.isnan(pool.scores[name]).all():
             found.append(f"{pool.group}: {name} has no score for any checkpoint.")
-            continue
-        texts = score_alarms(pool.scores[name], pool.accuracy, pool.tasks)
-        for text in texts:
-            alike.setdefault(text, []).append(name)
-    return found + [f"{pool.group}, {', '.join(names)}: {text}" for text, names in alike.items()]
+        else:
+            alike += [(text, name) for text in score_alarms(pool.scores[name], pool.accuracy, pool.tasks)]
+    return found + [f"{pool.group}, {', '.join(names)}: {text}" for text, names in grouped(alike).items()]
 
 
 def _references(table: CheckpointScores, pools: dict[str, Pool]) -> list[ReferenceRow]:

@@ -6,7 +6,7 @@ import contextlib
 import math
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -398,9 +398,6 @@ class LabelledRows:
     codes: NDArray[np.int64]
     counts: NDArray[np.int64]
 
-    def __len__(self) -> int:
-        return len(self.features)
-
     @property
     def lone(self) -> int:
         """Number of classes with a single row."""
@@ -494,6 +491,18 @@ def as_number(value: object, argument: str, remedy: str, valid: Callable[[float]
     if isinstance(value, int | float | np.number) and not isinstance(value, bool) and valid(float(value)):
         return float(value)
     raise InputError(remedy, argument=argument, value=value)
+
+
+def grouped(pairs: Iterable[tuple[Any, str]]) -> dict[Any, list[str]]:
+    """Return each text with the names that it is about.
+
+    >>> grouped([("slow", "a"), ("wrong", "b"), ("slow", "c")])
+    {'slow': ['a', 'c'], 'wrong': ['b']}
+    """
+    found: dict[Any, list[str]] = {}
+    for text, name in pairs:
+        found.setdefault(text, []).append(name)
+    return found
 
 
 def check_known(value: object, argument: str, known: Sequence[str]) -> None:

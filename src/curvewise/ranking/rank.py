@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import PurePath
@@ -16,7 +16,16 @@ from curvewise.errors import InputError, Message, arg, list_names, prefix
 from curvewise.progress import progress_bar
 from curvewise.ranking.agreement import ranking_agreement
 from curvewise.ranking.load import common_labels, read_features, read_target
-from curvewise.ranking.measure import KINDS, CheckpointFeatures, RankingMeasure, Targets, as_targets, from_one_hot, warn
+from curvewise.ranking.measure import (
+    KINDS,
+    CheckpointFeatures,
+    RankingMeasure,
+    Targets,
+    as_targets,
+    from_one_hot,
+    grouped,
+    warn,
+)
 from curvewise.ranking.scoring import (
     DRAWS,
     LEAST,
@@ -827,11 +836,11 @@ def alarms(
     texts = [prefix(f"{name} is not ranked: ", reason) for name, reason in failures.items()]
     for measure, reasons in missing(found, names).items():
         last = ", ranked last without a rank" if measure == leader else ""
-        for reason, own in _grouped((reason, name) for name, reason in reasons.items()):
+        for reason, own in grouped((reason, name) for name, reason in reasons.items()).items():
             texts.append(prefix(f"No {measure} for {listed(own, names)}{last}: ", reason))
     for measure, scored in found.items():
         pairs = ((text, n) for n, one in zip(names, scored, strict=True) for text in one.warnings)
-        texts += [prefix(f"{measure} of {listed(own, names)}: ", text) for text, own in _grouped(pairs)]
+        texts += [prefix(f"{measure} of {listed(own, names)}: ", text) for text, own in grouped(pairs).items()]
     return texts
 
 
@@ -871,11 +880,3 @@ def listed(some: Sequence[str], every: Sequence[str]) -> str:
     if len(some) == len(every) and len(every) > 1:
         return f"all {len(some)} checkpoints"
     return list_names(some, NAMED)
-
-
-def _grouped(pairs: Iterable[tuple[str, str]]) -> Iterable[tuple[str, list[str]]]:
-    """Return each text with the names that it is about."""
-    found: dict[str, list[str]] = {}
-    for text, name in pairs:
-        found.setdefault(text, []).append(name)
-    return found.items()

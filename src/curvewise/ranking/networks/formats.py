@@ -201,12 +201,14 @@ class OnnxReader(_GraphReader):
         self.notes.extend(remarks)
         inputs = plain.get_inputs()
         self._inputs = sorted(inputs, key=lambda i: i.name != "input_ids")  # a text's come first
-        self._output, chosen = self._scores(plain.get_outputs())
-        self.notes.extend(chosen)
+        outputs = plain.get_outputs()
+        flat = [o for o in outputs if len(o.shape or ()) == 2 and "float" in o.type]
+        self._output = (flat or outputs)[0].name
+        if len(outputs) > 1:
+            self.notes.append(f"of its outputs {', '.join(o.name for o in outputs)}, {self._output} was taken")
         self._head = self._graph.head(self._output)
-        outputs = {o.name: o for o in self._graph.model.graph.output}
-        flat = len(outputs[self._output].type.tensor_type.shape.dim) <= 2
-        found = None if flat or self.layer or self._head else self._graph.largest_map()
+        axes = {o.name: len(o.type.tensor_type.shape.dim) for o in self._graph.model.graph.output}
+        found = None if axes[self._output] <= 2 or self.layer or self._head else self._graph.largest_map()
         what = "its output" if found is None else f"the feature map {found!r}, pooled"
         self._wanted = self._choose(self._head, self._graph.every, self._graph.named, found or self._output, what)
         kept = [] if self._head is None else [self._output]
@@ -253,13 +255,6 @@ class OnnxReader(_GraphReader):
     def digest(self) -> str | None:
         """Return a hash of the file, and of the weights beside it."""
         return file_digest(self.path, *(self.path.parent / f for f in self._graph.beside()))
-
-    def _scores(self, outputs: Any) -> tuple[str, tuple[str, ...]]:
-        flat = [o for o in outputs if len(o.shape or ()) == 2 and "float" in o.type]
-        chosen = (flat or outputs)[0].name
-        if len(outputs) == 1:
-            return chosen, ()
-        return chosen, (f"of its outputs {', '.join(o.name for o in outputs)}, {chosen} was taken",)
 
     def _is_last(self) -> bool:
         """Tell if images and feature maps have their channels last."""
