@@ -16,7 +16,7 @@ from scipy import stats
 import curvewise as cw
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.types import Interval, Predictions, as_predictions
-from curvewise.variance import compare_runs, compare_trainings, decompose_variance
+from curvewise.variance import check_stopping, compare_runs, compare_trainings, decompose_variance, plan_stopping
 from curvewise.variance.difference import predictions_difference, score_difference
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -466,6 +466,38 @@ def test_against_a_baseline_and_from_predictions():
     pair = compare_runs(b, a, kind="errors")
     assert c.pvalues[0] == pytest.approx(pair.pvalue)
     assert c.differences[0].width > pair.difference.width
+
+
+def test_a_baseline_says_nothing_of_the_others_among_themselves():
+    # c is far worse than b and was called "not significantly worse than any other", with which it was not compared.
+    errors = {"a": [0.2, 0.21, 0.19, 0.2], "b": [0.1, 0.11, 0.1, 0.09], "c": [0.19, 0.2, 0.2, 0.19]}
+    text = compare_trainings(errors, higher_is_better=False, baseline="a").summary()
+    assert "Not significantly worse than a: b, c." in text
+    assert "any other: b." in compare_trainings(errors, higher_is_better=False).summary()
+    worst = {"a": errors["b"], "b": errors["a"]}
+    assert "worse than a: none." in compare_trainings(worst, higher_is_better=False, baseline="a").summary()
+
+
+@quiet
+@pytest.mark.parametrize(
+    ("unit", "words"), [("score", "score of b minus score of a"), ("loss", "loss of a minus loss of b")]
+)
+def test_documents_say_what_the_sign_of_a_difference_means(unit, words):
+    # Of scores the number in a document is below 0 where a is better, beside a summary with that above 0.
+    high, low = [30.0, 31.0, 29.5, 30.2, 30.3], [28.0, 27.5, 28.1, 28.4, 28.9]
+    a, b = (high, low) if unit == "score" else (low, high)
+    plan = plan_stopping([5, 8], draws=1000)
+    results = [
+        compare_runs(a, b, unit=unit),
+        compare_trainings({"a": a, "b": b}, unit=unit),
+        check_stopping(a, b, plan, unit=unit),
+    ]
+    for result in results:
+        document = result.to_dict()
+        assert document["direction"] == f"{words}: below 0, a is better"
+        assert (result.differences[0] if "differences" in document else result.difference).estimate < 0
+    assert results[0].verdict == "a better"
+    assert (" minus that of b is 2.0" in results[0].summary()) == (unit == "score")
 
 
 @pytest.mark.slow

@@ -719,6 +719,12 @@ class DisplayUnit:
         """Factor from a stored error to the displayed value: −1 for scores."""
         return -1.0 if self.unit == "score" else 1.0
 
+    @property
+    def direction(self) -> str:
+        """Meaning of the sign of a stored difference, for documents that people and programs read without this page."""
+        first, second = ("b", "a") if self.unit == "score" else ("a", "b")
+        return f"{self.word} of {first} minus {self.word} of {second}: below 0, a is better"
+
     def signed(self, errors: ArrayLike) -> FloatArray:
         """Return errors, or differences of them, with the sign in which they are read."""
         return self.sign * np.asarray(errors, dtype=np.float64)

@@ -296,6 +296,10 @@ class RunComparison(Result):
         difference = DisplayUnit(self.unit).interval(self.difference)
         return f"{self.a!r} minus {self.b!r}: difference={difference}, verdict={self.verdict!r}"
 
+    def to_dict(self) -> dict[str, Any]:
+        """Add ``direction``, the meaning of the sign of differences, which for scores is not that in texts."""
+        return super().to_dict() | {"direction": DisplayUnit(self.unit).direction}
+
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per quantity: estimate, low, high, p-value. Differences as in :attr:`difference`."""
         rows = {
@@ -665,6 +669,10 @@ class TrainingComparison(Result):
     def _headline(self) -> str:
         return f"{len(self.names)} trainings, {len(self.pairs)} pairs, best={self.names[0]!r}, scope={self.scope!r}"
 
+    def to_dict(self) -> dict[str, Any]:
+        """Add ``direction``, the meaning of the sign of differences, which for scores is not that in texts."""
+        return super().to_dict() | {"direction": DisplayUnit(self.unit).direction}
+
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per pair. Differences as in :attr:`differences`."""
         return {
@@ -679,15 +687,17 @@ class TrainingComparison(Result):
     def sentences(self) -> str:
         """Say how many differences are real, and which trainings remain."""
         found = sum(v != "undecided" for v in self.verdicts)
-        best = self.contenders
-        shown = ", ".join(best[:5]) + (f" and {len(best) - 5} more" if len(best) > 5 else "")
+        best = [name for name in self.contenders if name != self.baseline]
+        shown = ", ".join(best[:5] or ["none"]) + (f" and {len(best) - 5} more" if len(best) > 5 else "")
         count = f"{len(self.pairs):,} differences are" if len(self.pairs) > 1 else "1 difference is"
         where = "on new data" if self.scope == "distribution" else "on this test set"
         best_mean = float(DisplayUnit(self.unit).signed(self.errors[0]))
+        # With a baseline the others were not compared with each other.
+        rival = "any other" if self.baseline is None else self.baseline
         return (
             f"{found:,} of {count} significant {where} at {1 - self.level:.2g} after the correction of"
             f" {'Holm' if self.multiplicity == 'holm' else 'Benjamini and Hochberg'}. {self.names[0]} has the best"
-            f" mean, {format_value(best_mean, self.unit)}. Not significantly worse than any other: {shown}."
+            f" mean, {format_value(best_mean, self.unit)}. Not significantly worse than {rival}: {shown}."
         )
 
     def display_columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:

@@ -929,6 +929,10 @@ class StoppingCheck(Result):
     unit: str
     warnings: tuple[str, ...]
 
+    def to_dict(self) -> dict[str, Any]:
+        """Add ``direction``, the meaning of the sign of differences, which for scores is not that in texts."""
+        return super().to_dict() | {"direction": DisplayUnit(self.unit).direction}
+
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per look so far. Differences as in :attr:`difference`."""
         return {
