@@ -23,7 +23,6 @@ from curvewise.stats.intervals import both_sampled, satterthwaite
 from curvewise.text import format_number
 from curvewise.types.predictions import Predictions, as_predictions
 from curvewise.types.results import FloatArray, Interval
-from curvewise.variance.counts import packed_totals
 
 TWINS_UP_TO = 2 * 10**7
 """Cells up to which runs are compared with each other, to find the same run given twice."""
@@ -163,12 +162,6 @@ def measure_totals(predictions: Predictions) -> Totals:
     if predictions.groups is not None or not predictions.binary:
         return _averaged(predictions)
     n = predictions.examples
-    if predictions.packed is not None:
-        # Bits are counted as they are packed; of hits the complement is taken, which costs nothing.
-        by_run, by_example = packed_totals((block for _, block in predictions.blocks()), n)
-        if predictions.higher_is_better:
-            by_run, by_example = n - by_run, predictions.runs - by_example
-        return totals_of_counts(by_run / n, by_example)
     wrong, rows, seen = np.zeros(n, dtype=np.int64), [], _RepeatedRuns(predictions)
     for _, errors in predictions.error_blocks():
         seen.add(errors)

@@ -20,11 +20,14 @@ from curvewise.text import format_interval, format_pvalue, format_value
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole, plain
 from curvewise.variance.anova import interval_lists, measure_totals, read_predictions
-from curvewise.variance.counts import IntArray, WordArray, column_pack
 
+IntArray: TypeAlias = NDArray[np.int64]
+WordArray: TypeAlias = NDArray[np.uint64]
 CountTile: TypeAlias = NDArray[np.int32]
 # A kernel adds to counts (tile, tile) the pairs of examples from i0 and from j0 on.
 Kernel: TypeAlias = Callable[[WordArray, int, int, CountTile], None]
+PACK_RUNS = 512
+"""Runs transposed at a time; a multiple of 8."""
 LONG = 20.0
 """Seconds of counting from which a warning says beforehand how long it takes."""
 SPEED, PLAIN_SPEED = 2e10, 6e8
@@ -121,7 +124,7 @@ def measure_dependent_pairs(
     kept = np.flatnonzero(share * (1 - share) >= min_effect)  # others cannot deviate so much
     notes = _announce(len(kept), given, level)
     search = PairSearch(wrong[kept], runs, n, min_effect, level, multiplicity)
-    columns = _packed_columns(given)[kept]
+    columns = column_pack(given)[kept]
     done = 0
     for i, j, counts in iter_pair_counts(columns):
         search.add(i, j, counts, limit)
@@ -158,7 +161,7 @@ def _named_pairs(
     first, second = np.array(places, dtype=np.int64).T
     examples, inverse = np.unique([first, second], return_inverse=True)
     i, j = inverse.reshape(2, -1)
-    columns = _packed_columns(given)[examples]
+    columns = column_pack(given)[examples]
     both = np.bitwise_count(columns[i] & columns[j]).sum(axis=1).astype(np.int64)
     search = PairSearch(wrong[examples], given.runs, given.examples, min_effect, level, multiplicity)
     search.tests = len(i)
@@ -340,12 +343,14 @@ def _announce(kept: int, given: Predictions, level: float) -> list[str]:
     return notes
 
 
-def _packed_columns(given: Predictions) -> WordArray:
-    if given.packed is None:
-        blocks = (np.packbits(errors, axis=1) for _, errors in given.error_blocks())
-    else:
-        blocks = (~bits if given.higher_is_better else bits for _, bits in given.blocks())
-    return column_pack(blocks, given.examples, given.runs)
+def column_pack(given: Predictions) -> WordArray:
+    """Pack the errors of each example along runs: 64 runs to a word, the first in the highest bit of the first byte."""
+    columns = np.zeros((given.examples, -(-given.runs // 64)), dtype=np.uint64)
+    by_byte = columns.view(np.uint8)
+    for start in range(0, given.runs, PACK_RUNS):
+        packed = np.packbits(given.errors_of(slice(start, start + PACK_RUNS)), axis=0)
+        by_byte[:, start // 8 : start // 8 + len(packed)] = packed.T
+    return columns
 
 
 class PairSearch:

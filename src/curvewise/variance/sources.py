@@ -29,10 +29,10 @@ from curvewise.variance.anova import (
     read_predictions,
     true_std,
 )
-from curvewise.variance.counts import class_counts
 from curvewise.variance.decompose import VarianceDecomposition
 from curvewise.variance.difference import align_examples, check_same_examples
 from curvewise.variance.variances import DRAWS, measure_split, observed_std, tail_notes, variance_ratio
+from curvewise.variance.votes import class_counts
 
 BLOCK_CELLS = 2**20
 """Cells of runs × examples compared at a time."""
