@@ -187,7 +187,7 @@ class ScoreReading:
 
     def load(self, files: Sequence[str], allow_large: bool = False) -> dict[str, FloatArray]:
         """Read the scores of every training in the files."""
-        from curvewise.variance.load import load_scores
+        from curvewise.variance.scores import load_scores
 
         found: dict[str, FloatArray] = {}
         chosen: dict[str, Any] = {"value": self.value_column, "by": self.by or None, "unit": self.unit}
@@ -262,7 +262,7 @@ def _totals(file: str, counts: Path, column: str | None, reading: ScoreReading, 
     """Read errors of runs, as fractions, and how many of the runs got each example wrong."""
     import numpy as np
 
-    from curvewise.variance.load import load_scores
+    from curvewise.variance.scores import load_scores
 
     if not reading.scores or reading.unit not in (None, "fraction", "percent"):
         raise UsageError("--counts goes with --scores: FILE then holds one accuracy per run.")
