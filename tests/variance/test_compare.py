@@ -17,7 +17,7 @@ import curvewise as cw
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.types import Interval, Predictions, as_predictions
 from curvewise.variance import check_stopping, compare_runs, compare_trainings, decompose_variance, plan_stopping
-from curvewise.variance.difference import predictions_difference, score_difference
+from curvewise.variance.difference import measure_difference, score_difference
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 quiet = pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
@@ -95,7 +95,7 @@ def test_both_sampled_covers_the_true_difference_where_welch_does_not():
     for _ in range(reps):
         a, b = two(rng, runs=(30, 30), n=300, shift=0.0, spread=0.05, wobble=2.0)
         # the truth, by a sample too large to matter
-        d = predictions_difference(Predictions(a, "errors"), Predictions(b, "errors"), False)
+        d = measure_difference(Predictions(a, "errors"), Predictions(b, "errors"), False)
         hits["both"] += d.distribution.interval(0.95).low <= TRUTH <= d.distribution.interval(0.95).high
         hits["runs only"] += d.test_set.interval(0.95).low <= TRUTH <= d.test_set.interval(0.95).high
     assert 0.92 <= hits["both"] / reps <= 0.985
@@ -777,7 +777,7 @@ def test_unequal_groups_are_covered():
         losses = rng.normal(size=(2, 1, len(groups)))
         losses[1] += 3 * effect
         a, b = (Predictions(x, "losses", groups=groups) for x in losses)
-        hits += 0 in predictions_difference(a, b, False, 0.0).distribution.interval(0.95)
+        hits += 0 in measure_difference(a, b, False, 0.0).distribution.interval(0.95)
     assert hits / 400 >= 0.925
 
 

@@ -31,17 +31,19 @@ ROUNDING = 1e-12
 """Scores that differ by less than this part of the largest are equal but for rounding."""
 
 
-def predictions_difference(
-    a: Predictions,
-    b: Predictions,
+def measure_difference(
+    a: Predictions | FloatArray,
+    b: Predictions | FloatArray,
     paired: bool,
     distribution_std: float | None = None,
     names: tuple[str, str] = ("a", "b"),
 ) -> Difference:
-    """Measure the difference by the data at hand: paired runs, unpaired runs, one run.
+    """Measure the difference by the data at hand: scores, paired runs, unpaired runs, one run.
 
     Examples are in one order, and groups known to both, as :func:`read_trainings` leaves them.
     """
+    if not (isinstance(a, Predictions) and isinstance(b, Predictions)):
+        return score_difference(np.asarray(a), np.asarray(b), paired)
     check_same_examples(a, b, names)
     b, by = pair_runs(a, b, names) if paired else (b, "")
     # One run shows no variance between runs: a weaker comparison, which says so.
