@@ -9,12 +9,13 @@ import pytest
 from scipy.stats import f as f_distribution
 
 from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.stats.power import t_power
 from curvewise.types import Predictions
 from curvewise.variance.anova import f_interval, measure_totals, split_variance
 from curvewise.variance.compare import compare_runs
 from curvewise.variance.decompose import decompose_variance
 from curvewise.variance.difference import score_difference, unpaired_difference
-from curvewise.variance.plan import plan_runs, t_power
+from curvewise.variance.plan import plan_runs
 
 
 def two_trainings(rng, runs, n, std=0.01, gap=0.0, spread=0.1):

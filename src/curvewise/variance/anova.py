@@ -8,7 +8,7 @@ runs on the test set, the part that independent errors explain, and the variance
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, TypedDict, Unpack
@@ -650,35 +650,6 @@ def few_groups(effective: float | None) -> list[str]:
         f"the groups weigh as much as {effective:.1f} of equal size: too few to generalize well"
         " from this test set to new groups."
     ]
-
-
-def crossing(rising: Callable[[float], float], start: float) -> float:
-    """Return where a rising function of a positive number passes 0; infinite if it does not."""
-    low = high = start
-    while rising(high) < 0:
-        low, high = high, 4 * high
-        if high > 1e30:
-            return math.inf
-    while rising(low) >= 0:
-        low, high = low / 4, low
-        if low < 1e-30:
-            return 0.0
-    # Geometric bisection: effects and sizes span many orders of magnitude.
-    for _ in range(80):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if rising(middle) >= 0 else (middle, high)
-    return high
-
-
-def interval_lists(name: str, intervals: Iterable[Interval], prefix: str = "") -> dict[str, list[float]]:
-    """Return three columns of a table: the estimates, their low and their high limits.
-
-    >>> interval_lists("gain", [Interval(0.2, 0.1, 0.3)], "gain_")
-    {'gain': [0.2], 'gain_low': [0.1], 'gain_high': [0.3]}
-    """
-    rows = list(intervals)
-    ends = {f"{prefix}low": [i.low for i in rows], f"{prefix}high": [i.high for i in rows]}
-    return {name: [i.estimate for i in rows], **ends}
 
 
 ENDS = ("estimate", "low", "high")

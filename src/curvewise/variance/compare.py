@@ -34,16 +34,9 @@ from curvewise.types.results import (
     check_whole,
     distinct_names,
     interval_columns,
-)
-from curvewise.variance.anova import (
-    FEWEST,
-    QUANTITIES,
-    DisplayUnit,
-    few_groups,
     interval_lists,
-    measure_totals,
-    mostly_wrong,
 )
+from curvewise.variance.anova import FEWEST, QUANTITIES, DisplayUnit, few_groups, measure_totals, mostly_wrong
 from curvewise.variance.difference import (
     Difference,
     RunFormat,

@@ -18,8 +18,8 @@ from curvewise.errors import InputError, brief, warn_all
 from curvewise.stats.tests import benjamini_hochberg, holm
 from curvewise.text import format_interval, format_pvalue, format_value
 from curvewise.types.predictions import Predictions
-from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole, plain
-from curvewise.variance.anova import interval_lists, measure_totals, read_predictions
+from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole, interval_lists, plain
+from curvewise.variance.anova import measure_totals, read_predictions
 
 IntArray: TypeAlias = NDArray[np.int64]
 WordArray: TypeAlias = NDArray[np.uint64]
@@ -138,7 +138,7 @@ def measure_dependent_pairs(
             " one asked for: a failed run among the runs causes this."
         )
         warn_all(notes[-1:])
-    return _as_result(given, search, found, (kept[found.i], kept[found.j]), min_effect, level, notes)
+    return _as_result(given, search, found, (kept[found.i], kept[found.j]), notes)
 
 
 def _named_pairs(
@@ -171,7 +171,7 @@ def _named_pairs(
     adjusted = (holm if multiplicity == "holm" else benjamini_hochberg)(p)
     dependent = int(np.count_nonzero(adjusted <= 1 - level))
     found = PairFindings(i, j, both, p, adjusted, dependent, (1 - level) / len(i), coarse=False)
-    return _as_result(given, search, found, (first, second), min_effect, level, [], named=True)
+    return _as_result(given, search, found, (first, second), [], named=True)
 
 
 def _as_result(
@@ -179,8 +179,6 @@ def _as_result(
     search: PairSearch,
     found: PairFindings,
     places: tuple[IntArray, IntArray],
-    min_effect: float,
-    level: float,
     notes: Sequence[str],
     named: bool = False,
 ) -> DependentPairs:
@@ -191,7 +189,7 @@ def _as_result(
         runs=search.runs,
         examples=given.examples,
         pairs=search.tests,
-        min_effect=min_effect,
+        min_effect=search.min_effect,
         deviating=search.deviating,
         dependent=found.dependent,
         first=first,
@@ -202,11 +200,11 @@ def _as_result(
         second_correct=two,
         both_correct=one + two - 1 + found.counts / search.runs,
         expected_correct=one * two,
-        differences=search.intervals(found, level),
+        differences=search.intervals(found),
         pvalues=found.pvalues,
         adjusted_pvalues=found.adjusted,
         multiplicity=search.multiplicity,
-        level=level,
+        level=search.level,
         warnings=tuple(notes),
         named=named,
     )
@@ -371,7 +369,7 @@ class PairSearch:
     ) -> None:
         self.wrong, self.runs, self.min_effect, self.multiplicity = wrong, runs, min_effect, multiplicity
         self.tests, self.deviating = examples * (examples - 1) // 2, 0
-        self._alpha, self._fisher = 1 - level, FisherTest(runs)
+        self.level, self._alpha, self._fisher = level, 1 - level, FisherTest(runs)
         self._held: list[tuple[IntArray, IntArray, IntArray]] = []
         self._size, self._settled, self._coarse = 0, 0, False
 
@@ -425,7 +423,7 @@ class PairSearch:
             coarse=self._coarse,
         )
 
-    def intervals(self, found: PairFindings, level: float) -> tuple[Interval, ...]:
+    def intervals(self, found: PairFindings) -> tuple[Interval, ...]:
         """Deviations with intervals at the level that the search leaves to a single pair.
 
         For Holm the limits hold for all pairs at once; for Benjamini and Hochberg the expected
@@ -443,7 +441,8 @@ class PairSearch:
         )
         square = np.sum([chance * product**2 for chance, product in cells], axis=0)
         half = -stdtrit(runs - 1, found.threshold / 2) * np.sqrt((square - gap**2) / (runs - 1))
-        return tuple(Interval(float(d), float(d - h), float(d + h), level) for d, h in zip(gap, half, strict=True))
+        ends = zip(gap.tolist(), half.tolist(), strict=True)
+        return tuple(Interval(d, d - h, d + h, self.level) for d, h in ends)
 
     def _joined(self) -> tuple[IntArray, IntArray, IntArray]:
         nothing = (np.zeros(0, dtype=np.int64),) * 3

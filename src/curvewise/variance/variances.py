@@ -14,10 +14,19 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import fdtr, fdtrc
 
 from curvewise.errors import InputError, brief, prefix, quietly, warn_all
+from curvewise.stats.power import crossing
 from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_number, format_pvalue, format_value
 from curvewise.types.predictions import Predictions, asked_of
-from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole, interval_columns
+from curvewise.types.results import (
+    FloatArray,
+    Interval,
+    Result,
+    check_level,
+    check_whole,
+    interval_columns,
+    interval_lists,
+)
 from curvewise.variance.anova import (
     FEWEST,
     QUANTITIES,
@@ -26,9 +35,7 @@ from curvewise.variance.anova import (
     Totals,
     VarianceSplit,
     check_keywords,
-    crossing,
     decimals,
-    interval_lists,
     judge_tails,
     measure_totals,
     normal_std,

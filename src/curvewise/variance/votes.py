@@ -18,13 +18,20 @@ from numpy.typing import ArrayLike, NDArray
 from curvewise.errors import InputError
 from curvewise.text import format_interval, format_pvalue
 from curvewise.types.predictions import Predictions
-from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole, interval_columns
+from curvewise.types.results import (
+    FloatArray,
+    Interval,
+    Result,
+    check_level,
+    check_whole,
+    interval_columns,
+    interval_lists,
+)
 from curvewise.variance.anova import (
     PredictionFormat,
     clipped,
     example_variance,
     group_codes,
-    interval_lists,
     mean_test,
     rate_interval,
     read_predictions,
@@ -234,14 +241,10 @@ def measure_ensemble(
     for size in chosen:
         if size == 1:
             outcomes.append(votes.error[None])
-        # Subsets without replacement: an ensemble never holds the same run twice.
-        elif size < runs:
-            rows = [generator.permutation(runs)[:size] for _ in range(draws)]
-            outcomes.append(np.stack([_subset_errors(given, np.sort(r), method, len(votes.column)) for r in rows]))
-        elif method == "vote":
-            outcomes.append(vote_errors(votes.counts, votes.truth)[None])
-        else:
-            outcomes.append(_averaged_errors(given, (block for _, block in given.blocks()))[None])
+            continue
+        # Subsets without replacement: an ensemble never holds the same run twice. Of all runs there is one.
+        rows = [generator.permutation(runs)[:size] for _ in range(draws)] if size < runs else [np.arange(runs)]
+        outcomes.append(np.stack([_subset_errors(given, np.sort(r), method, len(votes.column)) for r in rows]))
     errors = [clipped(_ensemble_interval(o, votes, level)) for o in outcomes]
     # A single run gains nothing over itself, and that is certain.
     gains = [Interval(0.0, 0.0, 0.0, level), *(_ensemble_interval(votes.error - o, votes, level) for o in outcomes[1:])]
