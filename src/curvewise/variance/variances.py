@@ -631,12 +631,11 @@ class VarianceSweep(Result):
 
 def _on_one_test_set(read: list[Any]) -> tuple[list[Any], list[bool]]:
     """Bring examples that have names into one order and share groups; say which may be of one test set."""
-    ids = [None if isinstance(p, VarianceDecomposition) else p.example_ids for p in read]
-    first = next((p for p, names in zip(read, ids, strict=True) if names is not None), None)
-    known = set() if first is None else set(first.example_ids.tolist())
-    same = [names is None or set(names.tolist()) == known for names in ids]
+    named = [p for p in read if isinstance(p, Predictions) and p.example_ids is not None]
+    ids = [set(np.asarray(p.example_ids).tolist()) for p in named]
+    same = [p not in named or ids[named.index(p)] == ids[0] for p in read]
     # Groups are shared by place, and examples are compared by place: the order must be one.
-    aligned = [align_examples(first, p) if i is not None and s else p for p, i, s in zip(read, ids, same, strict=True)]
+    aligned = [align_examples(named[0], p) if s and p in named else p for p, s in zip(read, same, strict=True)]
     shared = iter(share_groups([p for p, s in zip(aligned, same, strict=True) if s]))
     return [next(shared) if s else p for p, s in zip(aligned, same, strict=True)], same
 
