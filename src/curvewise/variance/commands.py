@@ -495,7 +495,6 @@ def plan(
         Coverage of the interval that goes with the test.
     """
     page = drawing.page()
-    from curvewise.variance.decompose import decompose_variance
     from curvewise.variance.plan import plan_runs
 
     if len(files) > 2:
@@ -508,13 +507,11 @@ def plan(
         if len(files) == 1 and reading.learner is None:
             _check_store_pair(files[0], reading)
         read = [reading.load(file, alone=len(files) == 1) for file in files]
+    effect: dict[str, Any] = {"difference": difference, "distribution_std": distribution_std}
+    known: dict[str, Any] = {"test_set_std": test_set_std, "independent_std": independent_std}
+    known |= {"examples": examples, "disagreement": disagreement, "paired": paired}
     with quietly():
-        pilots = tuple(decompose_variance(runs, level=level) for runs in read)
-        effect: dict[str, Any] = {"difference": difference, "distribution_std": distribution_std}
-        known: dict[str, Any] = {"test_set_std": test_set_std, "independent_std": independent_std}
-        known |= {"pilot": pilots[0] if len(pilots) == 1 else pilots or None}
-        known |= {"examples": examples, "disagreement": disagreement, "paired": paired}
-        result = plan_runs(**effect, target=target, power=power, level=level, **known)
+        result = plan_runs(*read, **effect, target=target, power=power, level=level, **known)
     return page.answer(result, "Power and precision by number of runs")
 
 

@@ -19,10 +19,19 @@ from curvewise.stats.tests import sequential_design
 from curvewise.text import format_interval, format_size, format_target
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole, interval_lists
-from curvewise.variance.anova import DisplayUnit, measure_totals
+from curvewise.variance.anova import DisplayUnit, measure_totals, read_predictions
 from curvewise.variance.compare import RunComparison
 from curvewise.variance.decompose import VarianceDecomposition, decompose_variance, decomposition_of
-from curvewise.variance.difference import RunFormat, check_same_examples, read_pair, score_difference, top_of
+from curvewise.variance.difference import (
+    RunFormat,
+    align_examples,
+    check_same_examples,
+    pair_runs,
+    read_pair,
+    score_difference,
+    share_groups,
+    top_of,
+)
 
 STEPS = (1, 2, 3, 5)
 TARGETS = ("distribution", "test set")
@@ -73,7 +82,8 @@ def plan_runs(
     a, b : Predictions, array_like, path or VarianceDecomposition, optional
         A pilot: a few runs of one training, or of both on the same test set, as in
         :func:`compare_runs`; or, as ``a`` alone, the comparison that this has made of them. Where that is of
-        paired runs, the plan is for pairs.
+        paired runs, the plan is for pairs. Examples, and paired runs, are matched by name where both have names;
+        those of two decompositions by place.
     labels : array_like or path, optional
         True classes of the examples, where ``a`` and ``b`` are predicted classes.
     difference : float
@@ -119,10 +129,7 @@ def plan_runs(
             raise InputError("holds both trainings and their labels: pass nothing beside it.", argument="a")
         pilots, paired = _compared_pilots(compared, level), paired or compared.paired
     elif given:
-        pilots = tuple(
-            each if isinstance(each, VarianceDecomposition) else decompose_variance(each, labels, level=level)
-            for each in given
-        )
+        pilots = _read_pilots(given, labels, paired is True, level)
     known = Pilot(pilots, paired, target, **numbers)
     detects = difference is None and distribution_std is None and bool(known.pilots)
     if (difference is None) == (distribution_std is None) and not detects:
@@ -196,6 +203,22 @@ def plan_runs(
         warnings=(),
         _model=model,
     )
+
+
+def _read_pilots(
+    given: Sequence[Any], labels: ArrayLike | PathLike[str] | None, paired: bool, level: float
+) -> tuple[VarianceDecomposition, ...]:
+    """Decompose one pilot or two, the examples of both in one order, and paired runs, too, where their names say it."""
+    read = [p if isinstance(p, VarianceDecomposition) else read_predictions(p, labels) for p in given]
+    if len(read) == 2 and all(isinstance(p, Predictions) for p in read):
+        a, b = read[0], align_examples(*read)
+        names = [(getattr(a, by), getattr(b, by)) for by in ("seeds", "run_ids")]
+        one, two = next(((x, y) for x, y in names if x is not None and y is not None), ((), ()))
+        # Pilots whose names have nothing in common go by their places, as without names.
+        if paired and len(one) and set(one) == set(two):
+            b, _ = pair_runs(a, b)
+        read = share_groups([a, b])
+    return tuple(p if isinstance(p, VarianceDecomposition) else decompose_variance(p, level=level) for p in read)
 
 
 def _compared_pilots(compared: RunComparison, level: float) -> tuple[VarianceDecomposition, VarianceDecomposition]:
