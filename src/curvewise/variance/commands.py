@@ -510,8 +510,9 @@ def plan(
     effect: dict[str, Any] = {"difference": difference, "distribution_std": distribution_std}
     known: dict[str, Any] = {"test_set_std": test_set_std, "independent_std": independent_std}
     known |= {"examples": examples, "disagreement": disagreement, "paired": paired}
+    known |= dict(zip(("a", "b"), read, strict=False))
     with quietly():
-        result = plan_runs(*read, **effect, target=target, power=power, level=level, **known)
+        result = plan_runs(**effect, target=target, power=power, level=level, **known)
     return page.answer(result, "Power and precision by number of runs")
 
 

@@ -209,13 +209,13 @@ def _read_pilots(
     given: Sequence[Any], labels: ArrayLike | PathLike[str] | None, paired: bool, level: float
 ) -> tuple[VarianceDecomposition, ...]:
     """Decompose one pilot or two, the examples of both in one order, and paired runs, too, where their names say it."""
-    read = [p if isinstance(p, VarianceDecomposition) else read_predictions(p, labels) for p in given]
+    read: list[Any] = [p if isinstance(p, VarianceDecomposition) else read_predictions(p, labels) for p in given]
     if len(read) == 2 and all(isinstance(p, Predictions) for p in read):
         a, b = read[0], align_examples(*read)
         names = [(getattr(a, by), getattr(b, by)) for by in ("seeds", "run_ids")]
-        one, two = next(((x, y) for x, y in names if x is not None and y is not None), ((), ()))
+        one, two = next(((x.tolist(), y.tolist()) for x, y in names if x is not None and y is not None), ([], []))
         # Pilots whose names have nothing in common go by their places, as without names.
-        if paired and len(one) and set(one) == set(two):
+        if paired and one and set(one) == set(two):
             b, _ = pair_runs(a, b)
         read = share_groups([a, b])
     return tuple(p if isinstance(p, VarianceDecomposition) else decompose_variance(p, level=level) for p in read)
