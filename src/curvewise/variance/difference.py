@@ -152,10 +152,13 @@ def check_same_examples(a: Predictions, b: Predictions, names: tuple[str, str] =
             raise InputError(f"{one_name} and {two_name} have different {word}: they are not of one test set.")
 
 
-def pair_runs(a: Predictions, b: Predictions, names: tuple[str, str] = ("a", "b")) -> tuple[Predictions, str]:
+def pair_runs(
+    a: Predictions, b: Predictions, names: tuple[str, str] = ("a", "b"), *, strict: bool = True
+) -> tuple[Predictions, str]:
     """Bring the runs of b into the order of their partners in a, and say what makes them partners.
 
     By the seeds and folds that a store records, else by the names of the runs where both have some, else by place.
+    Runs that have no partner by these are refused; they go by place where that is not ``strict``.
     """
     for field, by in (("seeds", "seeds"), ("run_ids", "names")):
         one, two = getattr(a, field), getattr(b, field)
@@ -163,13 +166,15 @@ def pair_runs(a: Predictions, b: Predictions, names: tuple[str, str] = ("a", "b"
             continue
         place = {name: i for i, name in enumerate(two.tolist())}
         order = [place.get(name, -1) for name in one.tolist()]
-        if -1 in order or a.runs != b.runs:
-            lone = next((str(k) for k, i in zip(one.tolist(), order, strict=True) if i < 0), "")
-            what = f"run {lone!r} of {names[0]} has no partner in {names[1]}" if lone else "one has more runs"
-            raise InputError(
-                f"{names[0]} and {names[1]} do not have the same runs: {what}.", argument="paired", value=True
-            )
-        return b if order == sorted(order) else b.subset(runs=order), by
+        if np.array_equal(one, two):
+            return b, by
+        if a.runs == b.runs and sorted(order) == list(range(b.runs)):
+            return b.subset(runs=order), by
+        if not strict:
+            break
+        lone = next((str(k) for k, i in zip(one.tolist(), order, strict=True) if i < 0), "")
+        what = f"run {lone!r} of {names[0]} has no partner in {names[1]}" if lone else f"their {by} are not one to one"
+        raise InputError(f"{names[0]} and {names[1]} do not have the same runs: {what}.", argument="paired", value=True)
     return b, "place"
 
 

@@ -212,12 +212,7 @@ def _read_pilots(
     read: list[Any] = [p if isinstance(p, VarianceDecomposition) else read_predictions(p, labels) for p in given]
     if len(read) == 2 and all(isinstance(p, Predictions) for p in read):
         a, b = read[0], align_examples(*read)
-        names = [(getattr(a, by), getattr(b, by)) for by in ("seeds", "run_ids")]
-        one, two = next(((x.tolist(), y.tolist()) for x, y in names if x is not None and y is not None), ([], []))
-        # Pilots whose names have nothing in common go by their places, as without names.
-        if paired and one and set(one) == set(two):
-            b, _ = pair_runs(a, b)
-        read = share_groups([a, b])
+        read = share_groups([a, pair_runs(a, b, strict=False)[0] if paired else b])
     return tuple(p if isinstance(p, VarianceDecomposition) else decompose_variance(p, level=level) for p in read)
 
 
@@ -707,7 +702,8 @@ def check_stopping(
     ----------
     a, b : Predictions or array_like
         Runs so far, in the order in which they were made: predictions, runs × examples, or one
-        score per run. As many of a as of b, and a number at which the plan looks.
+        score per run. As many of a as of b, and a number at which the plan looks. Where the plan is for
+        pairs, partners are found by seeds or ``run_ids`` if both have the same, else by place.
     plan : StoppingPlan
         Made before the first look.
     labels : array_like, shape (examples,), optional
@@ -737,6 +733,7 @@ def check_stopping(
     one, two, measure, names = read_pair(a, b, labels, names, reading)
     if isinstance(one, Predictions):
         check_same_examples(one, two, names)
+        two, _ = pair_runs(one, two, names, strict=False) if plan.paired else (two, "")
         one, two = measure_totals(one).run, measure_totals(two).run
     if len(one) != len(two):
         raise InputError(f"a has {len(one)} runs and b has {len(two)}: the plan compares as many.")
