@@ -25,7 +25,8 @@ from curvewise.reading import arrays as _arrays
 from curvewise.reading import table as _files
 from curvewise.response.load import load_corpus
 from curvewise.transfer.load import load_risks
-from curvewise.variance.load import load_predictions, load_scores
+from curvewise.variance.load import load_predictions
+from curvewise.variance.scores import load_scores
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -13,7 +13,8 @@ from curvewise.learning.load import load_measurements
 from curvewise.ranking.load import load_checkpoint_scores
 from curvewise.response.load import load_corpus
 from curvewise.transfer.load import load_risks
-from curvewise.variance.load import load_predictions, load_scores
+from curvewise.variance.load import load_predictions
+from curvewise.variance.scores import load_scores
 
 SIZES = (50, 100, 200, 400)
 

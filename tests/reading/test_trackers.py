@@ -9,7 +9,7 @@ import pytest
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.learning.load import load_measurements
-from curvewise.variance.load import load_scores
+from curvewise.variance.scores import load_scores
 
 SIZES = [100, 100, 200, 200, 400, 400]
 ERRORS = [0.30, 0.32, 0.20, 0.22, 0.12, 0.13]

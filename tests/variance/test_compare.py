@@ -16,8 +16,8 @@ from scipy import stats
 import curvewise as cw
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.types import Interval, Predictions, as_predictions
-from curvewise.variance import compare_runs, compare_trainings, decompose_variance
-from curvewise.variance.difference import predictions_difference, score_difference
+from curvewise.variance import check_stopping, compare_runs, compare_trainings, decompose_variance, plan_stopping
+from curvewise.variance.difference import measure_difference, score_difference
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 quiet = pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
@@ -95,7 +95,7 @@ def test_both_sampled_covers_the_true_difference_where_welch_does_not():
     for _ in range(reps):
         a, b = two(rng, runs=(30, 30), n=300, shift=0.0, spread=0.05, wobble=2.0)
         # the truth, by a sample too large to matter
-        d = predictions_difference(Predictions(a, "errors"), Predictions(b, "errors"), False)
+        d = measure_difference(Predictions(a, "errors"), Predictions(b, "errors"), False)
         hits["both"] += d.distribution.interval(0.95).low <= TRUTH <= d.distribution.interval(0.95).high
         hits["runs only"] += d.test_set.interval(0.95).low <= TRUTH <= d.test_set.interval(0.95).high
     assert 0.92 <= hits["both"] / reps <= 0.985
@@ -468,6 +468,38 @@ def test_against_a_baseline_and_from_predictions():
     assert c.differences[0].width > pair.difference.width
 
 
+def test_a_baseline_says_nothing_of_the_others_among_themselves():
+    # c is far worse than b and was called "not significantly worse than any other", with which it was not compared.
+    errors = {"a": [0.2, 0.21, 0.19, 0.2], "b": [0.1, 0.11, 0.1, 0.09], "c": [0.19, 0.2, 0.2, 0.19]}
+    text = compare_trainings(errors, higher_is_better=False, baseline="a").summary()
+    assert "Not significantly worse than a: b, c." in text
+    assert "any other: b." in compare_trainings(errors, higher_is_better=False).summary()
+    worst = {"a": errors["b"], "b": errors["a"]}
+    assert "worse than a: none." in compare_trainings(worst, higher_is_better=False, baseline="a").summary()
+
+
+@quiet
+@pytest.mark.parametrize(
+    ("unit", "words"), [("score", "score of b minus score of a"), ("loss", "loss of a minus loss of b")]
+)
+def test_documents_say_what_the_sign_of_a_difference_means(unit, words):
+    # Of scores the number in a document is below 0 where a is better, beside a summary with that above 0.
+    high, low = [30.0, 31.0, 29.5, 30.2, 30.3], [28.0, 27.5, 28.1, 28.4, 28.9]
+    a, b = (high, low) if unit == "score" else (low, high)
+    plan = plan_stopping([5, 8], draws=1000)
+    results = [
+        compare_runs(a, b, unit=unit),
+        compare_trainings({"a": a, "b": b}, unit=unit),
+        check_stopping(a, b, plan, unit=unit),
+    ]
+    for result in results:
+        document = result.to_dict()
+        assert document["direction"] == f"{words}: below 0, a is better"
+        assert (result.differences[0] if "differences" in document else result.difference).estimate < 0
+    assert results[0].verdict == "a better"
+    assert (" minus that of b is 2.0" in results[0].summary()) == (unit == "score")
+
+
 @pytest.mark.slow
 def test_score_only_language_models(data_dir):
     groups = defaultdict(list)
@@ -745,7 +777,7 @@ def test_unequal_groups_are_covered():
         losses = rng.normal(size=(2, 1, len(groups)))
         losses[1] += 3 * effect
         a, b = (Predictions(x, "losses", groups=groups) for x in losses)
-        hits += 0 in predictions_difference(a, b, False, 0.0).distribution.interval(0.95)
+        hits += 0 in measure_difference(a, b, False, 0.0).distribution.interval(0.95)
     assert hits / 400 >= 0.925
 
 
@@ -1040,3 +1072,15 @@ def test_messages_hold_no_types_of_numpy():
         with pytest.raises(InputError) as caught:
             call()
         assert not any(word in str(caught.value) for word in ("np.", "array(", "float32")), caught.value
+
+
+@quiet
+def test_pairs_whose_seeds_are_not_one_to_one_are_refused():
+    # Runs of one seed (of two settings, say) in another order: one run was compared twice and another left out.
+    rng = np.random.default_rng(0)
+    a, b = ((rng.random((4, 300)) < 0.3).astype(np.uint8) for _ in range(2))
+    one, two = (Predictions(x, "errors", seeds=np.array(["0", "0", "1", "2"])) for x in (a, b))
+    moved = Predictions(b, "errors", seeds=np.array(["1", "0", "0", "2"]))
+    with pytest.raises(InputError, match="their seeds are not one to one"):
+        compare_runs(one, moved, paired=True)
+    assert compare_runs(one, two, paired=True)._parts.b.tolist() == b.mean(axis=1).tolist()

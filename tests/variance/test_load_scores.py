@@ -8,7 +8,7 @@ import pytest
 
 import curvewise as cw
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.variance.load import load_scores
+from curvewise.variance.scores import load_scores
 
 ROWS = {"model": ["a", "b", "a"], "size": ["s", "s", "l"], "val_loss": [3.0, 2.0, 4.0]}
 

@@ -232,3 +232,16 @@ def test_a_single_look_stops_at_the_usual_level(looks):
     a, b = [0.1, 0.5, 0.2, 0.4, 0.3], [0.2, 0.3, 0.3, 0.2, 0.4]
     check = check_stopping(a[: looks[0]], b[: looks[0]], plan, higher_is_better=False)
     assert check.decision == "stop: undecided"
+
+
+def test_pairs_are_matched_by_the_names_of_runs():
+    rng = np.random.default_rng(0)
+    hard, seeds = rng.random(500) ** 2, rng.normal(0, 0.05, (6, 1))
+    a, b = ((rng.random((6, 500)) < np.clip(hard + seeds, 0, 1)).astype(np.uint8) for _ in range(2))
+    names, rows = np.arange(6), np.array([3, 0, 5, 1, 4, 2])
+    plan = plan_stopping([6, 12], paired=True, draws=1000)
+    one, two = (Predictions(x, "errors", run_ids=names) for x in (a, b))
+    moved = Predictions(b[rows], "errors", run_ids=names[rows])
+    assert check_stopping(one, moved, plan).pvalue == pytest.approx(check_stopping(one, two, plan).pvalue)
+    other = Predictions(b[rows], "errors", run_ids=names + 6)  # nothing in common: by place
+    assert check_stopping(one, other, plan).pvalue == check_stopping(a, b[rows], plan, kind="errors").pvalue

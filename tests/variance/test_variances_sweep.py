@@ -143,3 +143,26 @@ def test_trainings_without_variance_of_true_error_are_not_told_apart_by_it():
     assert c.distribution_std[1].estimate == 0
     assert (c.verdict, c.distribution_pvalue) == ("no difference shown", 1.0)
     assert 1.0 in c.distribution_ratio
+
+
+def test_groups_and_differences_follow_the_names_of_examples(runs):
+    # Groups that one value brings along were given to the others by place, whatever the order of their examples.
+    groups = np.arange(900) // 9
+    order = np.random.default_rng(0).permutation(900)
+    first = Predictions(runs[0.5].astype(np.uint8), "errors", groups=groups, example_ids=np.arange(900))
+    second = Predictions(runs[1.0].astype(np.uint8), "errors", example_ids=np.arange(900))
+    shuffled = Predictions(runs[1.0][:, order].astype(np.uint8), "errors", example_ids=order)
+    usual = measure_sweep({0.5: first, 1.0: second})
+    found = measure_sweep({0.5: first, 1.0: shuffled})
+    assert list(found.error[1]) == pytest.approx(list(usual.error[1]), rel=1e-12)
+    assert found.independent_std == pytest.approx(usual.independent_std, rel=1e-12)
+
+
+def test_values_on_other_examples_are_not_compared(runs):
+    def named(value, start):
+        return Predictions(runs[value].astype(np.uint8), "errors", example_ids=np.arange(start, start + 900))
+
+    close = {0.5: runs[0.5], 0.6: errors_of(0.0, 0.2, 9)}
+    runs = runs | close
+    assert measure_sweep({0.5: named(0.5, 0), 0.6: named(0.6, 0)}).tied != ()
+    assert measure_sweep({0.5: named(0.5, 0), 0.6: named(0.6, 900)}).tied == ()

@@ -278,14 +278,14 @@ def sequential_design(
     draws = check_whole(draws, "draws", 1000)
     generator = np.random.default_rng(rng)
     # Simulated, not looked up: tables of Pocock's constants are for known variances, and few values need t.
-    null = _simulate(planned, paired, draws, generator)
-    smallest = null.pvalues(0.0, 1 - level).min(axis=0)
+    gap, error, degrees = _simulate(planned, paired, draws, generator)
+    smallest = _look_pvalues(gap, error, degrees, 1 - level).min(axis=0)
     # The level at which the smallest p-value of all looks falls below it just 1 − level of the time.
     # Never above that of a single test: with few values a t test errs less often than it says, and p-values above
     # 1 − level are not simulated.
     nominal = min(1 - level, float(np.quantile(smallest, 1 - level, method="lower")))
-    some = _simulate(planned, paired, max(1000, draws // 10), generator)
-    rows = [_expect(some, effect, nominal, 1 - level) for effect in effects]
+    gap, error, degrees = _simulate(planned, paired, max(1000, draws // 10), generator)
+    rows = [_expect(planned, _look_pvalues(gap + x, error, degrees, 1 - level), nominal, 1 - level) for x in effects]
     expected, found, fixed = zip(*rows, strict=True) if rows else ((), (), ())
     return SequentialDesign(planned, nominal, float((smallest <= 1 - level).mean()), expected, found, fixed)
 
@@ -303,10 +303,14 @@ def rising_looks(looks: ArrayLike) -> tuple[int, ...]:
     return planned
 
 
-def _simulate(looks: tuple[int, ...], paired: bool, draws: int, rng: np.random.Generator) -> _Looks:
-    """Simulate normal values, and compare by Welch's or the paired t test.
+def _simulate(
+    looks: tuple[int, ...], paired: bool, draws: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Simulate normal values without a true difference, and compare by Welch's or the paired t test.
 
-    Only sums and sums of squares of the values between two looks are drawn.
+    Only sums and sums of squares of the values between two looks are drawn. Returns tables (looks × draws): the
+    difference of the two means so far, in standard deviations of a value, its standard error, and the degrees of
+    freedom of that.
     """
     sides = [_look_moments(looks, draws, rng) for _ in range(1 if paired else 2)]
     sizes = np.array(looks, dtype=np.float64)[:, None]
@@ -314,41 +318,19 @@ def _simulate(looks: tuple[int, ...], paired: bool, draws: int, rng: np.random.G
     total = np.sum(parts, axis=0)
     degrees = (sizes - 1) * total**2 / np.sum([p**2 for p in parts], axis=0)
     gap = sides[0][0] if paired else sides[0][0] - sides[1][0]
-    return _Looks(looks, gap, np.sqrt(total), degrees)
+    return gap, np.sqrt(total), degrees
 
 
-@dataclass(frozen=True, eq=False)
-class _Looks:
-    """Means and variances of simulated experiments at each look, without a true difference.
+def _look_pvalues(gap: FloatArray, error: FloatArray, degrees: FloatArray, most: float) -> FloatArray:
+    """Return two-sided p-values of t tests.
 
-    Attributes
-    ----------
-    looks : tuple of int
-        Values at each look.
-    gap : ndarray, shape (looks, draws)
-        Difference of the two means so far, in standard deviations of a value.
-    error : ndarray, shape (looks, draws)
-        Its estimated standard error.
-    degrees : ndarray, shape (looks, draws)
-        Degrees of freedom of that.
+    Those above ``most`` are given as 1: a t that is not even extreme for a normal variable is not worth the time.
     """
-
-    looks: tuple[int, ...]
-    gap: FloatArray
-    error: FloatArray
-    degrees: FloatArray
-
-    def pvalues(self, effect: float, most: float) -> FloatArray:
-        """Two-sided p-values of the t tests if the true difference is ``effect``.
-
-        Those above ``most`` are given as 1: a t that is not even extreme for a normal variable is
-        not worth the time.
-        """
-        t = np.abs(self.gap + effect) / self.error
-        values = np.ones_like(t)
-        small = t >= -ndtri(most / 2)
-        values[small] = 2 * stdtr(self.degrees[small], -t[small])
-        return np.where(values > most, 1.0, values)
+    t = np.abs(gap) / error
+    values = np.ones_like(t)
+    small = t >= -ndtri(most / 2)
+    values[small] = 2 * stdtr(degrees[small], -t[small])
+    return np.where(values > most, 1.0, values)
 
 
 def _look_moments(looks: tuple[int, ...], draws: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
@@ -367,10 +349,9 @@ def _look_moments(looks: tuple[int, ...], draws: int, rng: np.random.Generator) 
     return means, variances
 
 
-def _expect(looks: _Looks, effect: float, nominal: float, alpha: float) -> tuple[float, float, float]:
+def _expect(looks: tuple[int, ...], pvalues: FloatArray, nominal: float, alpha: float) -> tuple[float, float, float]:
     """Values until the test stops, its chance to find the effect, and that of one last look."""
-    pvalues = looks.pvalues(effect, alpha)
     found = pvalues <= nominal
     stopped = np.where(found.any(axis=0), found.argmax(axis=0), len(pvalues) - 1)
-    values = float(np.array(looks.looks)[stopped].mean())
+    values = float(np.array(looks)[stopped].mean())
     return values, float(found.any(axis=0).mean()), float((pvalues[-1] <= alpha).mean())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
@@ -382,12 +382,18 @@ def interval_columns(rows: Mapping[str, Interval]) -> dict[str, list[Any]]:
     >>> interval_columns({"error": Interval(0.2, 0.1, 0.3)})
     {'quantity': ['error'], 'estimate': [0.2], 'low': [0.1], 'high': [0.3]}
     """
-    return {
-        "quantity": list(rows),
-        "estimate": [i.estimate for i in rows.values()],
-        "low": [i.low for i in rows.values()],
-        "high": [i.high for i in rows.values()],
-    }
+    return {"quantity": list(rows), **interval_lists("estimate", rows.values())}
+
+
+def interval_lists(name: str, intervals: Iterable[Interval], prefix: str = "") -> dict[str, list[float]]:
+    """Return three columns of a table: the estimates, their low and their high limits.
+
+    >>> interval_lists("gain", [Interval(0.2, 0.1, 0.3)], "gain_")
+    {'gain': [0.2], 'gain_low': [0.1], 'gain_high': [0.3]}
+    """
+    rows = list(intervals)
+    ends = {f"{prefix}low": [i.low for i in rows], f"{prefix}high": [i.high for i in rows]}
+    return {name: [i.estimate for i in rows], **ends}
 
 
 def check_level(level: float) -> float:

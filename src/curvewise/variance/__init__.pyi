@@ -12,7 +12,6 @@ from curvewise.variance.decompose import VarianceDecomposition as VarianceDecomp
 from curvewise.variance.decompose import decompose_totals as decompose_totals
 from curvewise.variance.decompose import decompose_variance as decompose_variance
 from curvewise.variance.load import load_predictions as load_predictions
-from curvewise.variance.load import load_scores as load_scores
 from curvewise.variance.luck import SeedLuck as SeedLuck
 from curvewise.variance.luck import TestSetComparison as TestSetComparison
 from curvewise.variance.luck import compare_test_sets as compare_test_sets
@@ -26,6 +25,7 @@ from curvewise.variance.plan import check_stopping as check_stopping
 from curvewise.variance.plan import plan_runs as plan_runs
 from curvewise.variance.plan import plan_stopping as plan_stopping
 from curvewise.variance.plot.sources import plot_lengths as plot_lengths
+from curvewise.variance.scores import load_scores as load_scores
 from curvewise.variance.sources import SourceShares as SourceShares
 from curvewise.variance.sources import TwinDisagreement as TwinDisagreement
 from curvewise.variance.sources import measure_sources as measure_sources

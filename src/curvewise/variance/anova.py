@@ -8,7 +8,7 @@ runs on the test set, the part that independent errors explain, and the variance
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, TypedDict, Unpack
@@ -23,7 +23,6 @@ from curvewise.stats.intervals import both_sampled, satterthwaite
 from curvewise.text import format_number
 from curvewise.types.predictions import Predictions, as_predictions
 from curvewise.types.results import FloatArray, Interval
-from curvewise.variance.counts import packed_totals
 
 TWINS_UP_TO = 2 * 10**7
 """Cells up to which runs are compared with each other, to find the same run given twice."""
@@ -163,16 +162,11 @@ def measure_totals(predictions: Predictions) -> Totals:
     if predictions.groups is not None or not predictions.binary:
         return _averaged(predictions)
     n = predictions.examples
-    if predictions.packed is not None:
-        # Bits are counted as they are packed; of hits the complement is taken, which costs nothing.
-        by_run, by_example = packed_totals((block for _, block in predictions.blocks()), n)
-        if predictions.higher_is_better:
-            by_run, by_example = n - by_run, predictions.runs - by_example
-        return totals_of_counts(by_run / n, by_example)
     wrong, rows, seen = np.zeros(n, dtype=np.int64), [], _RepeatedRuns(predictions)
     for _, errors in predictions.error_blocks():
         seen.add(errors)
-        rows.append(np.count_nonzero(errors, axis=1))
+        # Eight errors of 0 or 1 to a byte: sums along rows would take far longer.
+        rows.append(np.bitwise_count(np.packbits(errors, axis=1)).sum(axis=1, dtype=np.int64))
         for start in range(0, len(errors), 255):  # so that sums of 0/1 bytes fit a byte
             wrong += np.add.reduce(errors[start : start + 255], axis=0, dtype=np.uint8)
     return totals_of_counts(np.concatenate(rows) / n, wrong, twins=seen.twins)
@@ -658,35 +652,6 @@ def few_groups(effective: float | None) -> list[str]:
     ]
 
 
-def crossing(rising: Callable[[float], float], start: float) -> float:
-    """Return where a rising function of a positive number passes 0; infinite if it does not."""
-    low = high = start
-    while rising(high) < 0:
-        low, high = high, 4 * high
-        if high > 1e30:
-            return math.inf
-    while rising(low) >= 0:
-        low, high = low / 4, low
-        if low < 1e-30:
-            return 0.0
-    # Geometric bisection: effects and sizes span many orders of magnitude.
-    for _ in range(80):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if rising(middle) >= 0 else (middle, high)
-    return high
-
-
-def interval_lists(name: str, intervals: Iterable[Interval], prefix: str = "") -> dict[str, list[float]]:
-    """Return three columns of a table: the estimates, their low and their high limits.
-
-    >>> interval_lists("gain", [Interval(0.2, 0.1, 0.3)], "gain_")
-    {'gain': [0.2], 'gain_low': [0.1], 'gain_high': [0.3]}
-    """
-    rows = list(intervals)
-    ends = {f"{prefix}low": [i.low for i in rows], f"{prefix}high": [i.high for i in rows]}
-    return {name: [i.estimate for i in rows], **ends}
-
-
 ENDS = ("estimate", "low", "high")
 """Columns of a table with a row for each quantity."""
 
@@ -718,6 +683,12 @@ class DisplayUnit:
     def sign(self) -> float:
         """Factor from a stored error to the displayed value: −1 for scores."""
         return -1.0 if self.unit == "score" else 1.0
+
+    @property
+    def direction(self) -> str:
+        """Meaning of the sign of a stored difference, for documents that people and programs read without this page."""
+        first, second = ("b", "a") if self.unit == "score" else ("a", "b")
+        return f"{self.word} of {first} minus {self.word} of {second}: below 0, a is better"
 
     def signed(self, errors: ArrayLike) -> FloatArray:
         """Return errors, or differences of them, with the sign in which they are read."""

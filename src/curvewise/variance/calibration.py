@@ -27,7 +27,7 @@ from curvewise.stats.intervals import wilson_interval
 from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_pvalue, format_value
 from curvewise.types.predictions import Predictions
-from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole
+from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole, interval_lists
 from curvewise.variance.anova import (
     MeanTest,
     PredictionFormat,
@@ -35,7 +35,6 @@ from curvewise.variance.anova import (
     clipped,
     decimals,
     example_variance,
-    interval_lists,
     mean_interval,
     mean_test,
     measure_totals,

@@ -187,7 +187,7 @@ class ScoreReading:
 
     def load(self, files: Sequence[str], allow_large: bool = False) -> dict[str, FloatArray]:
         """Read the scores of every training in the files."""
-        from curvewise.variance.load import load_scores
+        from curvewise.variance.scores import load_scores
 
         found: dict[str, FloatArray] = {}
         chosen: dict[str, Any] = {"value": self.value_column, "by": self.by or None, "unit": self.unit}
@@ -262,7 +262,7 @@ def _totals(file: str, counts: Path, column: str | None, reading: ScoreReading, 
     """Read errors of runs, as fractions, and how many of the runs got each example wrong."""
     import numpy as np
 
-    from curvewise.variance.load import load_scores
+    from curvewise.variance.scores import load_scores
 
     if not reading.scores or reading.unit not in (None, "fraction", "percent"):
         raise UsageError("--counts goes with --scores: FILE then holds one accuracy per run.")
@@ -495,7 +495,6 @@ def plan(
         Coverage of the interval that goes with the test.
     """
     page = drawing.page()
-    from curvewise.variance.decompose import decompose_variance
     from curvewise.variance.plan import plan_runs
 
     if len(files) > 2:
@@ -508,12 +507,11 @@ def plan(
         if len(files) == 1 and reading.learner is None:
             _check_store_pair(files[0], reading)
         read = [reading.load(file, alone=len(files) == 1) for file in files]
+    effect: dict[str, Any] = {"difference": difference, "distribution_std": distribution_std}
+    known: dict[str, Any] = {"test_set_std": test_set_std, "independent_std": independent_std}
+    known |= {"examples": examples, "disagreement": disagreement, "paired": paired}
+    known |= dict(zip(("a", "b"), read, strict=False))
     with quietly():
-        pilots = tuple(decompose_variance(runs, level=level) for runs in read)
-        effect: dict[str, Any] = {"difference": difference, "distribution_std": distribution_std}
-        known: dict[str, Any] = {"test_set_std": test_set_std, "independent_std": independent_std}
-        known |= {"pilot": pilots[0] if len(pilots) == 1 else pilots or None}
-        known |= {"examples": examples, "disagreement": disagreement, "paired": paired}
         result = plan_runs(**effect, target=target, power=power, level=level, **known)
     return page.answer(result, "Power and precision by number of runs")
 

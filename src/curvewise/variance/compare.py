@@ -34,26 +34,17 @@ from curvewise.types.results import (
     check_whole,
     distinct_names,
     interval_columns,
-)
-from curvewise.variance.anova import (
-    FEWEST,
-    QUANTITIES,
-    DisplayUnit,
-    Totals,
-    few_groups,
     interval_lists,
-    measure_totals,
-    mostly_wrong,
 )
+from curvewise.variance.anova import FEWEST, QUANTITIES, DisplayUnit, few_groups, measure_totals, mostly_wrong
 from curvewise.variance.difference import (
     Difference,
     RunFormat,
     are_copies,
     check_same_examples,
-    predictions_difference,
+    measure_difference,
     read_pair,
     read_trainings,
-    score_difference,
     top_of,
     unpaired_difference,
 )
@@ -145,11 +136,7 @@ def compare_runs(
     permutations = check_whole(permutations, "permutations", FEWEST_PERMUTATIONS)
     one, two, unit, names = read_pair(a, b, labels, _known_names(a, b) if names is None else names, reading)
     given, generator = one if isinstance(one, Predictions) else None, np.random.default_rng(rng)
-    if given is None:
-        parts = score_difference(one, two, paired)
-    else:
-        parts = predictions_difference(given, two, paired, distribution_std, names)
-    most = top_of(unit)
+    parts, most = measure_difference(one, two, paired, distribution_std, names), top_of(unit)
     same = math.nan
     if margin is not None:
         if margin >= most:
@@ -295,6 +282,10 @@ class RunComparison(Result):
     def _headline(self) -> str:
         difference = DisplayUnit(self.unit).interval(self.difference)
         return f"{self.a!r} minus {self.b!r}: difference={difference}, verdict={self.verdict!r}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Add ``direction``, the meaning of the sign of differences, which for scores is not that in texts."""
+        return super().to_dict() | {"direction": DisplayUnit(self.unit).direction}
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per quantity: estimate, low, high, p-value. Differences as in :attr:`difference`."""
@@ -579,24 +570,32 @@ def compare_trainings(
             " run, two or more of them."
         )
     given, unit = read_trainings(trainings, [f"trainings[{name!r}]" for name in trainings], labels, reading)
+    by_name = dict(zip(trainings, given, strict=True))
     # Every training is read once, however many pairs it is in.
-    by_name = {name: _TrainingRuns.of(runs, unit) for name, runs in zip(trainings, given, strict=True)}
+    totals = {name: measure_totals(p) for name, p in by_name.items() if isinstance(p, Predictions) and p.runs > 1}
+    errors = {name: totals[name].run if name in totals else _one_error(p) for name, p in by_name.items()}
     pairs = [pair for pair in combinations(by_name, 2) if baseline is None]
     pairs += [(name, baseline) for name in by_name if baseline is not None and name != baseline]
-    parts = [_difference(by_name[a], by_name[b], paired, distribution_std, (a, b)) for a, b in pairs]
+    parts = []
+    for a, b in pairs:
+        if a in totals and b in totals and not paired:  # no need to read again
+            check_same_examples(by_name[a], by_name[b], (a, b))
+            parts.append(unpaired_difference(totals[a], totals[b]))
+        else:
+            parts.append(measure_difference(by_name[a], by_name[b], paired, distribution_std, (a, b)))
     pvalues = np.array([p.decisive.pvalue for p in parts])
     # Verdicts go by the adjusted p-values, not by the intervals, which are wider (Bonferroni).
     adjusted = ADJUSTMENTS[multiplicity](pvalues)
     signs = ["a better" if p.decisive.value < 0 else "b better" for p in parts]
     shown = [p.conclusive and q < 1 - level for p, q in zip(parts, adjusted, strict=True)]
-    means = {name: float(t.errors.mean()) for name, t in by_name.items()}
+    means = {name: float(runs.mean()) for name, runs in errors.items()}
     order = sorted(means, key=means.__getitem__)
     # Each interval at the level that Bonferroni leaves to one of so many: together they hold at ``level``.
     each, most = 1 - (1 - level) / len(pairs), top_of(unit)
     return TrainingComparison(
         names=tuple(order),
         errors=np.array([means[name] for name in order]),
-        runs=tuple(len(by_name[name].errors) for name in order),
+        runs=tuple(len(errors[name]) for name in order),
         pairs=tuple(pairs),
         differences=tuple(p.decisive.interval(each, most) for p in parts),
         pvalues=pvalues,
@@ -607,7 +606,7 @@ def compare_trainings(
         multiplicity=multiplicity,
         unit=unit,
         level=level,
-        warnings=_many_warnings(parts, by_name),
+        warnings=_many_warnings(parts, errors, by_name, unit),
     )
 
 
@@ -665,6 +664,10 @@ class TrainingComparison(Result):
     def _headline(self) -> str:
         return f"{len(self.names)} trainings, {len(self.pairs)} pairs, best={self.names[0]!r}, scope={self.scope!r}"
 
+    def to_dict(self) -> dict[str, Any]:
+        """Add ``direction``, the meaning of the sign of differences, which for scores is not that in texts."""
+        return super().to_dict() | {"direction": DisplayUnit(self.unit).direction}
+
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per pair. Differences as in :attr:`differences`."""
         return {
@@ -679,15 +682,17 @@ class TrainingComparison(Result):
     def sentences(self) -> str:
         """Say how many differences are real, and which trainings remain."""
         found = sum(v != "undecided" for v in self.verdicts)
-        best = self.contenders
-        shown = ", ".join(best[:5]) + (f" and {len(best) - 5} more" if len(best) > 5 else "")
+        best = [name for name in self.contenders if name != self.baseline]
+        shown = ", ".join(best[:5] or ["none"]) + (f" and {len(best) - 5} more" if len(best) > 5 else "")
         count = f"{len(self.pairs):,} differences are" if len(self.pairs) > 1 else "1 difference is"
         where = "on new data" if self.scope == "distribution" else "on this test set"
         best_mean = float(DisplayUnit(self.unit).signed(self.errors[0]))
+        # With a baseline the others were not compared with each other.
+        rival = "any other" if self.baseline is None else self.baseline
         return (
             f"{found:,} of {count} significant {where} at {1 - self.level:.2g} after the correction of"
             f" {'Holm' if self.multiplicity == 'holm' else 'Benjamini and Hochberg'}. {self.names[0]} has the best"
-            f" mean, {format_value(best_mean, self.unit)}. Not significantly worse than any other: {shown}."
+            f" mean, {format_value(best_mean, self.unit)}. Not significantly worse than {rival}: {shown}."
         )
 
     def display_columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
@@ -699,48 +704,25 @@ class TrainingComparison(Result):
         return name_better(super().readable())
 
 
-@dataclass(frozen=True, eq=False)
-class _TrainingRuns:
-    """Errors of the runs of a training, and its predictions if they are known."""
-
-    errors: FloatArray
-    unit: str
-    predictions: Predictions | None = None
-    totals: Totals | None = None
-
-    @classmethod
-    def of(cls, given: Predictions | FloatArray, unit: str) -> _TrainingRuns:
-        if not isinstance(given, Predictions):
-            return cls(given, unit)
-        if given.runs == 1:
-            return cls(given.errors().mean(axis=1), given.unit, given)
-        totals = measure_totals(given)
-        return cls(totals.run, given.unit, given, totals)
+def _one_error(given: Predictions | FloatArray) -> FloatArray:
+    """Return the error of a single run; scores are errors already."""
+    return given.errors().mean(axis=1) if isinstance(given, Predictions) else given
 
 
-def _difference(
-    a: _TrainingRuns, b: _TrainingRuns, paired: bool, distribution_std: float | None, names: tuple[str, str]
-) -> Difference:
-    if a.predictions is None or b.predictions is None:
-        return score_difference(a.errors, b.errors, paired)
-    one, two = a.predictions, b.predictions
-    if not paired and a.totals and b.totals:  # no need to read again
-        check_same_examples(one, two, names)
-        return unpaired_difference(a.totals, b.totals)
-    return predictions_difference(one, two, paired, distribution_std, names)
-
-
-def _many_warnings(parts: list[Difference], read: Mapping[str, _TrainingRuns]) -> tuple[str, ...]:
-    notes = _no_spread({name: (t.errors, t.predictions) for name, t in read.items()})
-    worst = max(read.values(), key=lambda t: float(t.errors.mean()))
-    notes += mostly_wrong(float(worst.errors.mean()), worst.unit, worst.predictions)
-    notes += few_groups(parts[0].groups) + _shared_subsets({name: t.predictions for name, t in read.items()})
+def _many_warnings(
+    parts: list[Difference], errors: Mapping[str, FloatArray], given: Mapping[str, Any], unit: str
+) -> tuple[str, ...]:
+    known = {name: p if isinstance(p, Predictions) else None for name, p in given.items()}
+    notes = _no_spread({name: (runs, known[name]) for name, runs in errors.items()})
+    worst = max(errors, key=lambda name: float(errors[name].mean()))
+    notes += mostly_wrong(float(errors[worst].mean()), unit, known[worst])
+    notes += few_groups(parts[0].groups) + _shared_subsets(known)
     if parts[0].method == "scores":
         notes.append(SCORES_ONLY)
-    if single := [name for name, t in read.items() if len(t.errors) == 1]:
+    if single := [name for name, runs in errors.items() if len(runs) == 1]:
         of_one = next(p for p in parts if p.method == "one run")
-        notes += [prefix(f"{_some(single)}: ", text) for text in _thin_evidence(of_one, worst.unit)]
-    several = [len(t.errors) for t in read.values() if len(t.errors) > 1]
+        notes += [prefix(f"{_some(single)}: ", text) for text in _thin_evidence(of_one, unit)]
+    several = [len(runs) for runs in errors.values() if len(runs) > 1]
     if several and min(several) < FEWEST:
         notes.append(FEW_RUNS.format(min(several)))
     return tuple(notes)

@@ -490,24 +490,17 @@ def measure_influence(predictions: Predictions) -> Influence:
 
 def _covariances(predictions: Predictions, totals: Totals, sampled: SamplingUnits) -> tuple[FloatArray, FloatArray]:
     """Return the covariance of each example (or group's total) with the run's mean, and its own variance."""
-    deviation = totals.run - totals.run.mean()
-    plain = predictions.binary and predictions.groups is None
+    deviation, runs = totals.run - totals.run.mean(), predictions.runs
     together, mean, squares = (np.zeros(len(sampled.sizes)) for _ in range(3))
     centre: FloatArray | None = None
     for start, block in sampled.blocks(predictions):
         for row in range(0, len(block), ROWS):
             values = block[row : row + ROWS].astype(np.float64)
-            if not plain:  # of 0/1 errors the totals already hold sums and squares
-                centre = values[0].copy() if centre is None else centre
-                values -= centre
-                mean += values.sum(axis=0)
-                squares += np.einsum("ij,ij->j", values, values)
-            first = start + row
-            together += deviation[first : first + len(values)] @ values
-    # Σ e² = Σ e for errors of 0 and 1.
-    runs = predictions.runs
-    if plain:
-        mean, squares = totals.example * runs, totals.example * runs
+            centre = values[0].copy() if centre is None else centre
+            values -= centre  # only differences between runs matter; large means would cost digits
+            mean += values.sum(axis=0)
+            squares += np.einsum("ij,ij->j", values, values)
+            together += deviation[start + row : start + row + len(values)] @ values
     return together / (runs - 1), (squares - mean**2 / runs) / (runs - 1)
 
 

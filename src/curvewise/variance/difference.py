@@ -31,17 +31,19 @@ ROUNDING = 1e-12
 """Scores that differ by less than this part of the largest are equal but for rounding."""
 
 
-def predictions_difference(
-    a: Predictions,
-    b: Predictions,
+def measure_difference(
+    a: Predictions | FloatArray,
+    b: Predictions | FloatArray,
     paired: bool,
     distribution_std: float | None = None,
     names: tuple[str, str] = ("a", "b"),
 ) -> Difference:
-    """Measure the difference by the data at hand: paired runs, unpaired runs, one run.
+    """Measure the difference by the data at hand: scores, paired runs, unpaired runs, one run.
 
     Examples are in one order, and groups known to both, as :func:`read_trainings` leaves them.
     """
+    if not (isinstance(a, Predictions) and isinstance(b, Predictions)):
+        return score_difference(np.asarray(a), np.asarray(b), paired)
     check_same_examples(a, b, names)
     b, by = pair_runs(a, b, names) if paired else (b, "")
     # One run shows no variance between runs: a weaker comparison, which says so.
@@ -150,10 +152,13 @@ def check_same_examples(a: Predictions, b: Predictions, names: tuple[str, str] =
             raise InputError(f"{one_name} and {two_name} have different {word}: they are not of one test set.")
 
 
-def pair_runs(a: Predictions, b: Predictions, names: tuple[str, str] = ("a", "b")) -> tuple[Predictions, str]:
+def pair_runs(
+    a: Predictions, b: Predictions, names: tuple[str, str] = ("a", "b"), *, strict: bool = True
+) -> tuple[Predictions, str]:
     """Bring the runs of b into the order of their partners in a, and say what makes them partners.
 
     By the seeds and folds that a store records, else by the names of the runs where both have some, else by place.
+    Runs that have no partner by these are refused; they go by place where that is not ``strict``.
     """
     for field, by in (("seeds", "seeds"), ("run_ids", "names")):
         one, two = getattr(a, field), getattr(b, field)
@@ -161,13 +166,15 @@ def pair_runs(a: Predictions, b: Predictions, names: tuple[str, str] = ("a", "b"
             continue
         place = {name: i for i, name in enumerate(two.tolist())}
         order = [place.get(name, -1) for name in one.tolist()]
-        if -1 in order or a.runs != b.runs:
-            lone = next((str(k) for k, i in zip(one.tolist(), order, strict=True) if i < 0), "")
-            what = f"run {lone!r} of {names[0]} has no partner in {names[1]}" if lone else "one has more runs"
-            raise InputError(
-                f"{names[0]} and {names[1]} do not have the same runs: {what}.", argument="paired", value=True
-            )
-        return b if order == sorted(order) else b.subset(runs=order), by
+        if np.array_equal(one, two):
+            return b, by
+        if a.runs == b.runs and sorted(order) == list(range(b.runs)):
+            return b.subset(runs=order), by
+        if not strict:
+            break
+        lone = next((str(k) for k, i in zip(one.tolist(), order, strict=True) if i < 0), "")
+        what = f"run {lone!r} of {names[0]} has no partner in {names[1]}" if lone else f"their {by} are not one to one"
+        raise InputError(f"{names[0]} and {names[1]} do not have the same runs: {what}.", argument="paired", value=True)
     return b, "place"
 
 

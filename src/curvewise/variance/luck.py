@@ -17,12 +17,19 @@ from curvewise.errors import InputError, arg, brief, prefix, quietly, warn_all
 from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_pvalue, format_value
 from curvewise.types.predictions import Predictions, asked_of
-from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole, interval_columns
+from curvewise.types.results import (
+    FloatArray,
+    Interval,
+    Result,
+    check_level,
+    check_whole,
+    interval_columns,
+    interval_lists,
+)
 from curvewise.variance.anova import (
     DisplayUnit,
     PredictionFormat,
     group_codes,
-    interval_lists,
     judge_tails,
     measure_totals,
     read_predictions,
@@ -267,15 +274,10 @@ def split_in_two(predictions: Predictions, split: str | ArrayLike, rng: np.rando
     if split != "even-odd":
         problem = "is not known: use 'even-odd', 'random' or a mask of the examples."
         raise InputError(problem, argument="split", value=split)
-    if predictions.groups is None:
-        first: NDArray[np.bool_] = np.arange(n) % 2 == 0
-        return first
-    # Groups take turns in the order in which they appear.
-    _, start, codes = np.unique(predictions.groups, return_index=True, return_inverse=True)
-    rank = np.empty(len(start), dtype=np.int64)
-    rank[np.argsort(start)] = np.arange(len(start))
-    by_group: NDArray[np.bool_] = rank[codes.ravel()] % 2 == 0
-    return by_group
+    # Examples, or groups of them, take turns in the order in which they appear.
+    units = (np.arange(n) if predictions.groups is None else predictions.groups).tolist()
+    rank = {unit: i for i, unit in enumerate(dict.fromkeys(units))}
+    return np.array([rank[unit] % 2 == 0 for unit in units])
 
 
 def random_halves(predictions: Predictions, count: int, rng: np.random.Generator) -> NDArray[np.bool_]:

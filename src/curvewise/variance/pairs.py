@@ -18,13 +18,16 @@ from curvewise.errors import InputError, brief, warn_all
 from curvewise.stats.tests import benjamini_hochberg, holm
 from curvewise.text import format_interval, format_pvalue, format_value
 from curvewise.types.predictions import Predictions
-from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole, plain
-from curvewise.variance.anova import interval_lists, measure_totals, read_predictions
-from curvewise.variance.counts import IntArray, WordArray, column_pack
+from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole, interval_lists, plain
+from curvewise.variance.anova import measure_totals, read_predictions
 
+IntArray: TypeAlias = NDArray[np.int64]
+WordArray: TypeAlias = NDArray[np.uint64]
 CountTile: TypeAlias = NDArray[np.int32]
 # A kernel adds to counts (tile, tile) the pairs of examples from i0 and from j0 on.
 Kernel: TypeAlias = Callable[[WordArray, int, int, CountTile], None]
+PACK_RUNS = 512
+"""Runs transposed at a time; a multiple of 8."""
 LONG = 20.0
 """Seconds of counting from which a warning says beforehand how long it takes."""
 SPEED, PLAIN_SPEED = 2e10, 6e8
@@ -121,7 +124,7 @@ def measure_dependent_pairs(
     kept = np.flatnonzero(share * (1 - share) >= min_effect)  # others cannot deviate so much
     notes = _announce(len(kept), given, level)
     search = PairSearch(wrong[kept], runs, n, min_effect, level, multiplicity)
-    columns = _packed_columns(given)[kept]
+    columns = column_pack(given)[kept]
     done = 0
     for i, j, counts in iter_pair_counts(columns):
         search.add(i, j, counts, limit)
@@ -135,7 +138,7 @@ def measure_dependent_pairs(
             " one asked for: a failed run among the runs causes this."
         )
         warn_all(notes[-1:])
-    return _as_result(given, search, found, (kept[found.i], kept[found.j]), min_effect, level, notes)
+    return _as_result(given, search, found, (kept[found.i], kept[found.j]), notes)
 
 
 def _named_pairs(
@@ -158,7 +161,7 @@ def _named_pairs(
     first, second = np.array(places, dtype=np.int64).T
     examples, inverse = np.unique([first, second], return_inverse=True)
     i, j = inverse.reshape(2, -1)
-    columns = _packed_columns(given)[examples]
+    columns = column_pack(given)[examples]
     both = np.bitwise_count(columns[i] & columns[j]).sum(axis=1).astype(np.int64)
     search = PairSearch(wrong[examples], given.runs, given.examples, min_effect, level, multiplicity)
     search.tests = len(i)
@@ -168,7 +171,7 @@ def _named_pairs(
     adjusted = (holm if multiplicity == "holm" else benjamini_hochberg)(p)
     dependent = int(np.count_nonzero(adjusted <= 1 - level))
     found = PairFindings(i, j, both, p, adjusted, dependent, (1 - level) / len(i), coarse=False)
-    return _as_result(given, search, found, (first, second), min_effect, level, [], named=True)
+    return _as_result(given, search, found, (first, second), [], named=True)
 
 
 def _as_result(
@@ -176,8 +179,6 @@ def _as_result(
     search: PairSearch,
     found: PairFindings,
     places: tuple[IntArray, IntArray],
-    min_effect: float,
-    level: float,
     notes: Sequence[str],
     named: bool = False,
 ) -> DependentPairs:
@@ -188,7 +189,7 @@ def _as_result(
         runs=search.runs,
         examples=given.examples,
         pairs=search.tests,
-        min_effect=min_effect,
+        min_effect=search.min_effect,
         deviating=search.deviating,
         dependent=found.dependent,
         first=first,
@@ -199,11 +200,11 @@ def _as_result(
         second_correct=two,
         both_correct=one + two - 1 + found.counts / search.runs,
         expected_correct=one * two,
-        differences=search.intervals(found, level),
+        differences=search.intervals(found),
         pvalues=found.pvalues,
         adjusted_pvalues=found.adjusted,
         multiplicity=search.multiplicity,
-        level=level,
+        level=search.level,
         warnings=tuple(notes),
         named=named,
     )
@@ -340,12 +341,14 @@ def _announce(kept: int, given: Predictions, level: float) -> list[str]:
     return notes
 
 
-def _packed_columns(given: Predictions) -> WordArray:
-    if given.packed is None:
-        blocks = (np.packbits(errors, axis=1) for _, errors in given.error_blocks())
-    else:
-        blocks = (~bits if given.higher_is_better else bits for _, bits in given.blocks())
-    return column_pack(blocks, given.examples, given.runs)
+def column_pack(given: Predictions) -> WordArray:
+    """Pack the errors of each example along runs: 64 runs to a word, the first in the highest bit of the first byte."""
+    columns = np.zeros((given.examples, -(-given.runs // 64)), dtype=np.uint64)
+    by_byte = columns.view(np.uint8)
+    for start in range(0, given.runs, PACK_RUNS):
+        packed = np.packbits(given.errors_of(slice(start, start + PACK_RUNS)), axis=0)
+        by_byte[:, start // 8 : start // 8 + len(packed)] = packed.T
+    return columns
 
 
 class PairSearch:
@@ -366,7 +369,7 @@ class PairSearch:
     ) -> None:
         self.wrong, self.runs, self.min_effect, self.multiplicity = wrong, runs, min_effect, multiplicity
         self.tests, self.deviating = examples * (examples - 1) // 2, 0
-        self._alpha, self._fisher = 1 - level, FisherTest(runs)
+        self.level, self._alpha, self._fisher = level, 1 - level, FisherTest(runs)
         self._held: list[tuple[IntArray, IntArray, IntArray]] = []
         self._size, self._settled, self._coarse = 0, 0, False
 
@@ -420,7 +423,7 @@ class PairSearch:
             coarse=self._coarse,
         )
 
-    def intervals(self, found: PairFindings, level: float) -> tuple[Interval, ...]:
+    def intervals(self, found: PairFindings) -> tuple[Interval, ...]:
         """Deviations with intervals at the level that the search leaves to a single pair.
 
         For Holm the limits hold for all pairs at once; for Benjamini and Hochberg the expected
@@ -438,7 +441,8 @@ class PairSearch:
         )
         square = np.sum([chance * product**2 for chance, product in cells], axis=0)
         half = -stdtrit(runs - 1, found.threshold / 2) * np.sqrt((square - gap**2) / (runs - 1))
-        return tuple(Interval(float(d), float(d - h), float(d + h), level) for d, h in zip(gap, half, strict=True))
+        ends = zip(gap.tolist(), half.tolist(), strict=True)
+        return tuple(Interval(d, d - h, d + h, self.level) for d, h in ends)
 
     def _joined(self) -> tuple[IntArray, IntArray, IntArray]:
         nothing = (np.zeros(0, dtype=np.int64),) * 3

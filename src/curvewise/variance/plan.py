@@ -10,25 +10,33 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import fdtrc, fdtri, nctdtr, ndtr, ndtri, stdtrit
+from scipy.special import fdtrc
 
 from curvewise.errors import InputError, arg, either
 from curvewise.stats.intervals import SampledMean
+from curvewise.stats.power import DifferencePower, VariancePower
 from curvewise.stats.tests import sequential_design
 from curvewise.text import format_interval, format_size, format_target
 from curvewise.types.predictions import Predictions
-from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole
-from curvewise.variance.anova import DisplayUnit, crossing, interval_lists, measure_totals
+from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole, interval_lists
+from curvewise.variance.anova import DisplayUnit, measure_totals, read_predictions
 from curvewise.variance.compare import RunComparison
 from curvewise.variance.decompose import VarianceDecomposition, decompose_variance, decomposition_of
-from curvewise.variance.difference import RunFormat, check_same_examples, read_pair, score_difference, top_of
+from curvewise.variance.difference import (
+    RunFormat,
+    align_examples,
+    check_same_examples,
+    pair_runs,
+    read_pair,
+    score_difference,
+    share_groups,
+    top_of,
+)
 
 STEPS = (1, 2, 3, 5)
 TARGETS = ("distribution", "test set")
 AFFORDABLE = (5, 10, 20, 50, 100, 200, 500, 1000)
 """Runs for which a test set is named where no number of runs is enough on this one: the first two that would do."""
-NORMAL_FROM = 1e6
-"""Degrees of freedom from which t is taken as normal."""
 DRAWS = 100_000
 """Simulated experiments behind a plan for stopping."""
 UNEQUAL = 2.0
@@ -74,7 +82,8 @@ def plan_runs(
     a, b : Predictions, array_like, path or VarianceDecomposition, optional
         A pilot: a few runs of one training, or of both on the same test set, as in
         :func:`compare_runs`; or, as ``a`` alone, the comparison that this has made of them. Where that is of
-        paired runs, the plan is for pairs.
+        paired runs, the plan is for pairs. Examples, and paired runs, are matched by name where both have names;
+        those of two decompositions by place.
     labels : array_like or path, optional
         True classes of the examples, where ``a`` and ``b`` are predicted classes.
     difference : float
@@ -120,10 +129,7 @@ def plan_runs(
             raise InputError("holds both trainings and their labels: pass nothing beside it.", argument="a")
         pilots, paired = _compared_pilots(compared, level), paired or compared.paired
     elif given:
-        pilots = tuple(
-            each if isinstance(each, VarianceDecomposition) else decompose_variance(each, labels, level=level)
-            for each in given
-        )
+        pilots = _read_pilots(given, labels, paired is True, level)
     known = Pilot(pilots, paired, target, **numbers)
     detects = difference is None and distribution_std is None and bool(known.pilots)
     if (difference is None) == (distribution_std is None) and not detects:
@@ -197,6 +203,17 @@ def plan_runs(
         warnings=(),
         _model=model,
     )
+
+
+def _read_pilots(
+    given: Sequence[Any], labels: ArrayLike | PathLike[str] | None, paired: bool, level: float
+) -> tuple[VarianceDecomposition, ...]:
+    """Decompose one pilot or two, the examples of both in one order, and paired runs, too, where their names say it."""
+    read: list[Any] = [p if isinstance(p, VarianceDecomposition) else read_predictions(p, labels) for p in given]
+    if len(read) == 2 and all(isinstance(p, Predictions) for p in read):
+        a, b = read[0], align_examples(*read)
+        read = share_groups([a, pair_runs(a, b, strict=False)[0] if paired else b])
+    return tuple(p if isinstance(p, VarianceDecomposition) else decompose_variance(p, level=level) for p in read)
 
 
 def _compared_pilots(compared: RunComparison, level: float) -> tuple[VarianceDecomposition, VarianceDecomposition]:
@@ -544,140 +561,6 @@ def _unit_means(pilot: VarianceDecomposition, values: FloatArray) -> FloatArray:
     return means
 
 
-@dataclass(frozen=True)
-class DifferencePower:
-    """Power of the t test for the difference of two trainings.
-
-    Attributes
-    ----------
-    run_parts : tuple of float
-        Variances between runs that add up in a difference: of a and of b, or of the differences
-        of paired runs. They shrink with the number of runs.
-    example_part : float
-        Variance between examples of the difference of error rates; shrinks with examples only.
-    noise : float
-        Part of the sum of ``run_parts`` that shrinks with examples as well.
-    examples : float
-        Size of the test set.
-    level : float
-        Coverage of the interval that goes with the test.
-    """
-
-    run_parts: tuple[float, ...]
-    example_part: float
-    noise: float
-    examples: float
-    level: float
-
-    def variance(self, runs: float, examples: float | None = None) -> float:
-        """Variance of the estimated difference."""
-        n = self.examples if examples is None else examples
-        between = sum(self.run_parts)
-        # More examples average out the noise of runs, but not the difference between them.
-        if self.noise:
-            between += self.noise * (self.examples / n - 1)
-        return between / runs + (self.example_part / n if self.example_part else 0.0)
-
-    def estimate(self, runs: float, examples: float | None = None) -> SampledMean:
-        """Return the comparison's estimate of that variance: its parts and degrees of freedom."""
-        n = self.examples if examples is None else examples
-        parts = tuple((v / runs, runs - 1.0) for v in self.run_parts)
-        here = SampledMean(0.0, sum(v for v, _ in parts), parts)
-        if not self.example_part:
-            return here
-        by_example = self.example_part / n
-        return SampledMean(0.0, here.variance + by_example, (*parts, (by_example, n - 1.0)), within=here)
-
-    def half_width(self, runs: float) -> float:
-        """Half the expected width of the interval."""
-        return self.estimate(runs).quantile((1 + self.level) / 2) * self.standard_error(runs)
-
-    def standard_error(self, runs: float) -> float:
-        """Return the standard error of the estimated difference."""
-        return math.sqrt(self.variance(runs))
-
-    def power(self, gap: float, runs: float, examples: float | None = None) -> float:
-        """Chance that a true difference ``gap`` is found significant."""
-        variance = self.variance(runs, examples)
-        if variance == 0:
-            return 1.0 if gap else 1 - self.level
-        known = self.estimate(runs, examples)
-        critical = known.quantile((1 + self.level) / 2)
-        return t_power(gap / math.sqrt(variance), known.degrees, self.level, critical)
-
-    def detectable(self, power: float, runs: float) -> float:
-        """The difference that is found with this power."""
-        error = self.standard_error(runs)
-        return error * crossing(lambda x: self.power(x * error, runs) - power, 1.0) if error else 0.0
-
-    def examples_needed(self, gap: float, power: float, runs: int) -> int | None:
-        """The fewest examples with which so many runs would do; None if none would."""
-
-        def missing(n: float) -> float:
-            return self.power(gap, runs, n) - power
-
-        return None if missing(1e15) < 0 else math.ceil(crossing(missing, self.examples) * (1 - 1e-9))
-
-
-@dataclass(frozen=True)
-class VariancePower:
-    """Chance that the F interval of the standard deviation of true error lies above 0.
-
-    Attributes
-    ----------
-    noise : float
-        Variance of test error that independent errors alone give.
-    std : float
-        The standard deviation of true error that is asked about.
-    examples : float
-        Size of the test set.
-    level : float
-        Coverage of the interval, whose lower end is that of a one-sided test at half of the rest.
-    """
-
-    noise: float
-    std: float
-    examples: float
-    level: float
-
-    def power(self, std: float, runs: float) -> float:
-        """Chance that the lower end of the interval is above 0."""
-        one, two = runs - 1, (runs - 1) * (self.examples - 1)
-        limit = float(fdtri(one, two, (1 + self.level) / 2))
-        return float(fdtrc(one, two, limit / (1 + std**2 / self.noise)))
-
-    def detectable(self, power: float, runs: float) -> float:
-        """Return the standard deviation that differs significantly from 0 with this power."""
-        scale = math.sqrt(self.noise)
-        return scale * crossing(lambda x: self.power(x * scale, runs) - power, 1.0)
-
-    def standard_error(self, runs: float) -> float:
-        """Return the standard error of the estimated standard deviation, to first order."""
-        return math.sqrt(2 / (runs - 1)) * (self.std**2 + self.noise) / (2 * self.std)
-
-    def half_width(self, runs: float) -> float:
-        """Half the width of its interval, to first order."""
-        return float(ndtri((1 + self.level) / 2)) * self.standard_error(runs)
-
-
-def t_power(shift: float, degrees: float, level: float, critical: float | None = None) -> float:
-    """Power of a two-sided t test whose statistic is shifted by ``shift`` standard errors.
-
-    ``critical`` is what the statistic must exceed, where that is not the quantile of t.
-
-    >>> round(t_power(2.0, 10, 0.95), 4), round(t_power(0.0, 10, 0.95), 4)
-    (0.4396, 0.05)
-    """
-    # There t is normal to all digits that matter.
-    if degrees > NORMAL_FROM:
-        z = float(ndtri((1 + level) / 2))
-        return float(ndtr(abs(shift) - z) + ndtr(-abs(shift) - z))
-    t = float(stdtrit(degrees, (1 + level) / 2)) if critical is None else critical
-    # Both tails: with small effects a test may also reject on the wrong side.
-    above = 1 - float(nctdtr(degrees, abs(shift), t))
-    return min(1.0, above + float(nctdtr(degrees, abs(shift), -t)))
-
-
 def plan_stopping(
     looks: Sequence[int],
     *,
@@ -819,7 +702,8 @@ def check_stopping(
     ----------
     a, b : Predictions or array_like
         Runs so far, in the order in which they were made: predictions, runs × examples, or one
-        score per run. As many of a as of b, and a number at which the plan looks.
+        score per run. As many of a as of b, and a number at which the plan looks. Where the plan is for
+        pairs, partners are found by seeds or ``run_ids`` if both have the same, else by place.
     plan : StoppingPlan
         Made before the first look.
     labels : array_like, shape (examples,), optional
@@ -849,6 +733,7 @@ def check_stopping(
     one, two, measure, names = read_pair(a, b, labels, names, reading)
     if isinstance(one, Predictions):
         check_same_examples(one, two, names)
+        two, _ = pair_runs(one, two, names, strict=False) if plan.paired else (two, "")
         one, two = measure_totals(one).run, measure_totals(two).run
     if len(one) != len(two):
         raise InputError(f"a has {len(one)} runs and b has {len(two)}: the plan compares as many.")
@@ -928,6 +813,10 @@ class StoppingCheck(Result):
     plan: StoppingPlan
     unit: str
     warnings: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Add ``direction``, the meaning of the sign of differences, which for scores is not that in texts."""
+        return super().to_dict() | {"direction": DisplayUnit(self.unit).direction}
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per look so far. Differences as in :attr:`difference`."""

@@ -19,20 +19,12 @@ from curvewise.stats.intervals import satterthwaite
 from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_pvalue
 from curvewise.types.predictions import Predictions
-from curvewise.types.results import FloatArray, Interval, Result, check_level
-from curvewise.variance.anova import (
-    FEWEST,
-    PredictionFormat,
-    SamplingUnits,
-    group_codes,
-    interval_lists,
-    read_predictions,
-    true_std,
-)
-from curvewise.variance.counts import class_counts
+from curvewise.types.results import FloatArray, Interval, Result, check_level, interval_lists
+from curvewise.variance.anova import FEWEST, PredictionFormat, SamplingUnits, group_codes, read_predictions, true_std
 from curvewise.variance.decompose import VarianceDecomposition
 from curvewise.variance.difference import align_examples, check_same_examples
 from curvewise.variance.variances import DRAWS, measure_split, observed_std, tail_notes, variance_ratio
+from curvewise.variance.votes import class_counts
 
 BLOCK_CELLS = 2**20
 """Cells of runs × examples compared at a time."""

@@ -14,10 +14,19 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import fdtr, fdtrc
 
 from curvewise.errors import InputError, brief, prefix, quietly, warn_all
+from curvewise.stats.power import crossing
 from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_number, format_pvalue, format_value
 from curvewise.types.predictions import Predictions, asked_of
-from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole, interval_columns
+from curvewise.types.results import (
+    FloatArray,
+    Interval,
+    Result,
+    check_level,
+    check_whole,
+    interval_columns,
+    interval_lists,
+)
 from curvewise.variance.anova import (
     FEWEST,
     QUANTITIES,
@@ -26,9 +35,7 @@ from curvewise.variance.anova import (
     Totals,
     VarianceSplit,
     check_keywords,
-    crossing,
     decimals,
-    interval_lists,
     judge_tails,
     measure_totals,
     normal_std,
@@ -38,7 +45,7 @@ from curvewise.variance.anova import (
     variance_degrees,
 )
 from curvewise.variance.decompose import VarianceDecomposition, decompose_variance
-from curvewise.variance.difference import share_groups, two_names, unpaired_difference
+from curvewise.variance.difference import align_examples, share_groups, two_names, unpaired_difference
 
 DRAWS = 20_000
 """Draws for the interval of a ratio of distribution-wise standard deviations."""
@@ -472,7 +479,7 @@ def measure_sweep(
     for i, given in enumerate(read):
         if not isinstance(given, VarianceDecomposition):
             read[i] = read_predictions(given, labels, directed=True, **asked_of(given, reading))
-    read = share_groups(read)
+    read, same_set = _on_one_test_set(read)
     with quietly():
         parts = [decompose_variance(p, level=level, rng=generator) if isinstance(p, Predictions) else p for p in read]
     if len({p.unit for p in parts}) > 1:
@@ -497,7 +504,7 @@ def measure_sweep(
         pvalues=tuple(pvalues),
         adjusted_pvalues=tuple(adjusted.tolist()),
         best=best,
-        tied=_tied_with(best, dict(zip(values, parts, strict=True)), level),
+        tied=_tied_with(values.index(best), values, parts, same_set, level),
         largest_without_excess=max(calm) if calm else None,
         unit=parts[0].unit,
         level=level,
@@ -537,8 +544,8 @@ class VarianceSweep(Result):
         The value of lowest mean error (highest mean score).
     tied : tuple of float
         Values whose mean error was not shown to differ from the best's (on new data, Holm
-        over the values). Values measured on other examples (another number of them, or other
-        groups) are not compared.
+        over the values). Values measured on other examples (another number of them, other groups or
+        other ``example_ids``) are not compared.
     largest_without_excess : float or None
         The largest value at which no excess was shown (adjusted p of ``1 - level`` or more).
     unit : {"fraction", "loss", "score"}
@@ -622,18 +629,34 @@ class VarianceSweep(Result):
         return " ".join(lines)
 
 
-def _tied_with(best: float, parts: Mapping[float, VarianceDecomposition], level: float) -> tuple[float, ...]:
+def _on_one_test_set(read: list[Any]) -> tuple[list[Any], list[bool]]:
+    """Bring examples that have names into one order and share groups; say which may be of one test set."""
+    named = [p for p in read if isinstance(p, Predictions) and p.example_ids is not None]
+    ids = [set(np.asarray(p.example_ids).tolist()) for p in named]
+    same = [p not in named or ids[named.index(p)] == ids[0] for p in read]
+    # Groups are shared by place, and examples are compared by place: the order must be one.
+    aligned = [align_examples(named[0], p) if s and p in named else p for p, s in zip(read, same, strict=True)]
+    shared = iter(share_groups([p for p, s in zip(aligned, same, strict=True) if s]))
+    return [next(shared) if s else p for p, s in zip(aligned, same, strict=True)], same
+
+
+def _tied_with(
+    best: int, values: Sequence[float], parts: Sequence[VarianceDecomposition], same_set: Sequence[bool], level: float
+) -> tuple[float, ...]:
     """Return the values whose mean error is not shown to be above the best one's."""
     lowest = parts[best]._totals
 
-    def comparable(t: Totals) -> bool:  # may be of one test set
+    def comparable(i: int) -> bool:  # may be of one test set
+        t = parts[i]._totals
+        if i == best or not (same_set[i] and same_set[best]):
+            return False
         if t.groups is None or lowest.groups is None:
             return t.examples == lowest.examples
         return np.array_equal(t.groups, lowest.groups)
 
-    rest = {v: p._totals for v, p in parts.items() if v != best and comparable(p._totals)}
-    adjusted = holm([unpaired_difference(t, lowest).distribution.pvalue for t in rest.values()])
-    return tuple(v for v, p in zip(rest, adjusted, strict=True) if p >= 1 - level)
+    rest = list(filter(comparable, range(len(values))))
+    adjusted = holm([unpaired_difference(parts[i]._totals, lowest).distribution.pvalue for i in rest])
+    return tuple(values[i] for i, p in zip(rest, adjusted, strict=True) if p >= 1 - level)
 
 
 def _inverse(share: Interval) -> Interval:

@@ -6,11 +6,11 @@ from these counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar, TypeAlias, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,25 +18,38 @@ from numpy.typing import ArrayLike, NDArray
 from curvewise.errors import InputError
 from curvewise.text import format_interval, format_pvalue
 from curvewise.types.predictions import Predictions
-from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole, interval_columns
+from curvewise.types.results import (
+    FloatArray,
+    Interval,
+    Result,
+    check_level,
+    check_whole,
+    interval_columns,
+    interval_lists,
+)
 from curvewise.variance.anova import (
     PredictionFormat,
     clipped,
     example_variance,
     group_codes,
-    interval_lists,
     mean_test,
     rate_interval,
     read_predictions,
     sampled_variance,
 )
-from curvewise.variance.counts import class_counts
 
+Classes: TypeAlias = NDArray[np.integer[Any] | np.bool_]
 METHODS = ("auto", "vote", "average")
 BLOCK_CELLS = 2**22
 """Predictions of an ensemble that are read at once."""
 MOST_CELLS = 2 * 10**9
 """Examples × classes beyond which the classes are taken for a mistake."""
+FEW_CLASSES = 41
+"""Classes up to which comparing with each class is faster than np.bincount."""
+MANY_RUNS = 4096
+"""Runs per np.bincount, or as many as there are classes."""
+MANY_BINS = 65536
+"""Bins per np.bincount: they stay in the cache."""
 
 
 def measure_disagreement(
@@ -228,14 +241,10 @@ def measure_ensemble(
     for size in chosen:
         if size == 1:
             outcomes.append(votes.error[None])
-        # Subsets without replacement: an ensemble never holds the same run twice.
-        elif size < runs:
-            rows = [generator.permutation(runs)[:size] for _ in range(draws)]
-            outcomes.append(np.stack([_subset_errors(given, np.sort(r), method, len(votes.column)) for r in rows]))
-        elif method == "vote":
-            outcomes.append(vote_errors(votes.counts, votes.truth)[None])
-        else:
-            outcomes.append(_averaged_errors(given, (block for _, block in given.blocks()))[None])
+            continue
+        # Subsets without replacement: an ensemble never holds the same run twice. Of all runs there is one.
+        rows = [generator.permutation(runs)[:size] for _ in range(draws)] if size < runs else [np.arange(runs)]
+        outcomes.append(np.stack([_subset_errors(given, np.sort(r), method, len(votes.column)) for r in rows]))
     errors = [clipped(_ensemble_interval(o, votes, level)) for o in outcomes]
     # A single run gains nothing over itself, and that is certain.
     gains = [Interval(0.0, 0.0, 0.0, level), *(_ensemble_interval(votes.error - o, votes, level) for o in outcomes[1:])]
@@ -490,3 +499,78 @@ def _class_table(predictions: Predictions) -> NDArray[np.int64]:
         problem = f"holds class {highest:,}, and the labels end at {known - 1:,}"
         raise InputError(f"{problem}: number the classes 0, 1, …, or pass their names.", argument="predictions")
     return class_counts((block for _, block in predictions.label_blocks()), n, highest + 1)
+
+
+def class_counts(blocks: Iterable[Classes], n: int, classes: int) -> NDArray[np.int64]:
+    """Count, for every example, the runs that predicted each class.
+
+    Parameters
+    ----------
+    blocks : iterable of integer ndarray, shape (rows, n)
+        Predicted classes of some runs each, from 0 to ``classes - 1``.
+    n : int
+        Number of examples.
+    classes : int
+        Number of classes.
+
+    Returns
+    -------
+    ndarray of int64, shape (n, classes)
+        Each row sums to the number of runs.
+    """
+    if n < 1 or classes < 1:
+        raise InputError(f"n={n}, classes={classes}: at least 1 example and 1 class are needed.")
+    checked = _checked(blocks, classes)
+    return _compared(checked, n, classes) if classes <= FEW_CLASSES else _binned(checked, n, classes)
+
+
+def _checked(blocks: Iterable[Classes], classes: int) -> Iterator[NDArray[np.integer[Any]]]:
+    """Yield blocks of class numbers, all of them in range."""
+    for block in blocks:
+        labels: NDArray[Any] = block.view(np.uint8) if block.dtype.kind == "b" else block
+        if not labels.size:
+            continue
+        for value in (labels.min() if labels.dtype.kind == "i" else 0, labels.max()):
+            if not 0 <= value < classes:
+                problem = f"holds class {value}, but {classes} classes are 0 to {classes - 1}: number them from 0."
+                raise InputError(problem, argument="predictions")
+        yield labels
+
+
+def _compared(blocks: Iterable[NDArray[np.integer[Any]]], n: int, classes: int) -> NDArray[np.int64]:
+    """Compare all labels with each class; the last class is what the others leave of the runs."""
+    counts, runs = np.zeros((classes, n), dtype=np.int64), 0
+    for block in blocks:
+        runs += len(block)
+        for start in range(0, len(block), 255):  # so that sums of zeros and ones fit a byte
+            rows = block[start : start + 255].astype(np.uint8, copy=False)
+            for c in range(classes - 1):
+                counts[c] += np.add.reduce(rows == np.uint8(c), axis=0, dtype=np.uint8)
+    counts[-1] = runs - counts.sum(axis=0)
+    return np.ascontiguousarray(counts.T)
+
+
+def _binned(blocks: Iterable[NDArray[np.integer[Any]]], n: int, classes: int) -> NDArray[np.int64]:
+    """Count by np.bincount, a few examples at a time so that their bins stay in the cache."""
+    counts = np.zeros((n, classes), dtype=np.int64)
+    step = max(1, min(64, MANY_BINS // classes))
+
+    def count(labels: NDArray[np.integer[Any]]) -> None:
+        for start in range(0, n, step):
+            tile = counts[start : start + step]
+            part = labels[:, start : start + step].astype(np.int64)
+            part += np.arange(len(tile)) * classes
+            tile += np.bincount(part.ravel(), minlength=tile.size).reshape(tile.shape)
+
+    # Short blocks are collected first, so that not each of them walks over all bins.
+    waiting: list[NDArray[Any]] = []
+    for block in blocks:
+        for start in range(0, len(block), max(MANY_RUNS, classes)):
+            piece = block[start : start + max(MANY_RUNS, classes)]
+            waiting.append(piece.astype(np.min_scalar_type(classes - 1)))  # a copy: the block may be used again
+            if sum(map(len, waiting)) >= classes:
+                count(np.concatenate(waiting))
+                waiting = []
+    if waiting:
+        count(np.concatenate(waiting))
+    return counts
