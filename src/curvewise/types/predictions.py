@@ -21,6 +21,8 @@ of any size, probabilities of each class."""
 
 BLOCK_BYTES = 2**21
 """A source is read in blocks of runs of about this size, so that it is never held whole."""
+BITS_BYTES = 2**18
+"""Bytes of packed errors read at once: unpacked they are eight times as many, and should stay in the cache."""
 
 AXES = ("runs", "examples", "repeats")
 CLASS_AXES = ("runs", "examples", "classes")
@@ -216,7 +218,7 @@ class Predictions:
 
         Repeats are averaged unless ``repeats`` asks for runs × examples × repeats.
         """
-        for start, block in self.blocks():
+        for start, block in self.blocks(BLOCK_BYTES if self.packed is None else BITS_BYTES):
             errors = self._errors(block, start)
             if errors.ndim == 3 and not repeats:
                 errors = errors.mean(axis=2)
