@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from curvewise.errors import InputError, arg, brief, format_path, list_names
 from curvewise.reading.roles import (
     SETTINGS,
+    STATUS,
     TOPS,
     ColumnMap,
     ColumnRoles,
@@ -26,6 +27,7 @@ from curvewise.reading.roles import (
     find_roles,
     fractions,
     is_status,
+    keep_ended,
     named_unit,
     normal,
     synonyms,
@@ -101,8 +103,8 @@ def load_corpus(
         dict with ``model_specs`` and ``prediction``.
     columns : dict, optional
         Which column has a role: ``{"gap": "difference", "task": "suite"}``. Roles are model, task, gap, train_accuracy,
-        test_accuracy, train_error and test_error; None leaves one out. Others are found by name. Without a gap it is
-        the difference of training and test accuracy, or of test and training error.
+        test_accuracy, train_error, test_error and status; None leaves one out. Others are found by name. Without a gap
+        it is the difference of training and test accuracy, or of test and training error.
     hyperparameters, measures : sequence of str, optional
         Columns. If only hyperparameters are named, other numbers are measures. Other
         columns are distinguished by prefixes (``hp.depth``, ``measure.gi``), by usual names of
@@ -120,7 +122,9 @@ def load_corpus(
     Returns
     -------
     ModelCorpus
-        Models without a gap or a measure are kept, with NaN, and noted.
+        Models without a gap or a measure are kept, with NaN, and noted. Where a column called status or state says of
+        every row that it is finished, failed, running, …, only finished models are taken, and the others are counted in
+        ``notes``: a model that was stopped halfway has a gap, too. ``columns={"status": None}`` takes all.
 
     Raises
     ------
@@ -158,7 +162,7 @@ def load_corpus(
         if predictions is not None:
             raise InputError(f"{arg('predictions')} goes with the competition's layout, which this is not.")
         table = data if isinstance(data, Table) else read_table(data)
-    roles = _find_columns(table, columns, hyperparameters, measures, orientation or ())
+    table, roles = _find_columns(table, columns, hyperparameters, measures, orientation or ())
     return _from_table(table, roles, orientation, unit)
 
 
@@ -257,8 +261,11 @@ def _find_columns(
     hyperparameters: Sequence[str] | None,
     measures: Sequence[str] | None,
     oriented: Collection[str],
-) -> CorpusColumns:
-    """Find the column of each role, and tell hyperparameters from measures; one with an orientation is a measure."""
+) -> tuple[Table, CorpusColumns]:
+    """Find the column of each role, and tell hyperparameters from measures; one with an orientation is a measure.
+
+    The table comes back without the models whose training did not end.
+    """
     for name, listed in (("hyperparameters", hyperparameters), ("measures", measures)):
         if isinstance(listed, str):
             raise InputError(f"{arg(name, listed)} is one text: give a list of columns.")
@@ -268,7 +275,8 @@ def _find_columns(
     named = {k for v in (columns or {}).values() if v for k in ([v] if isinstance(v, str) else v)}
     oriented = {k for k in oriented if k in table.columns} - taken - named
     free = {k: cells for k, cells in table.columns.items() if k not in taken | oriented}
-    one = find_roles(free, table.source, ROLES, columns)
+    one = find_roles(free, table.source, (*ROLES, STATUS), columns)
+    table = keep_ended(table, one.get("status"))
     rest = [k for k in table.columns if k in oriented or k in one.rest]
     known = {k: "measure" if k in oriented else _kind(k, table.columns[k]) for k in rest}
     settings = tuple(hyperparameters or [k for k in rest if known[k] == "hyperparameter"])
@@ -282,7 +290,7 @@ def _find_columns(
             f"{arg('hyperparameters', unclear)} or {arg('measures', unclear)}."
         )
     left = tuple(k for k in rest if k not in (*settings, *scores))
-    return CorpusColumns(one, settings, scores, left, hyperparameters is None or measures is None)
+    return table, CorpusColumns(one, settings, scores, left, hyperparameters is None or measures is None)
 
 
 def _kind(name: str, cells: Column) -> str:
