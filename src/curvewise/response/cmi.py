@@ -440,17 +440,13 @@ class InformationScores:
         return (float(self.score[which]) - chance) / (1 - chance) if chance < 1 else math.nan
 
     def error(self, which: int) -> float:
-        """Standard error of the score of one measure."""
-        return math.nan if self.left_out is None else jackknife_error(self.left_out[which])
+        """Standard error of the score of one measure; NaN where nothing is known of it."""
+        return math.nan if self.left_out is None else jackknife_error(self.left_out[which], float(self.score[which]))
 
     def interval(self, which: int, level: float) -> Interval:
         """Interval of the score of one measure in an infinitely large corpus."""
         free = math.nan if self.left_out is None else self.left_out.shape[1] - 1
         half = float(stdtrit(free, 0.5 + level / 2)) * self.error(which)
-        # A measure that is right on every pair stays so whichever model is left out: the jackknife cannot tell how
-        # often it would be wrong. One that says nothing, as it is constant, says nothing in any corpus.
-        if half < 1e-9 < abs(float(self.score[which])):
-            return Interval(float(self.score[which]), math.nan, math.nan, level)
         # The lower end starts from the score without its part of chance, which biases it upwards; the upper end from
         # the score itself, so that the interval always holds it.
         score, floor = float(self.score[which]), -1.0 if self.directed[which] else 0.0
@@ -514,10 +510,14 @@ def upper_tail(draws: FloatArray, seen: float) -> float:
     return (1 + int((known >= seen - 1e-9).sum())) / (1 + len(known))
 
 
-def jackknife_error(left_out: FloatArray) -> float:
-    """Standard error from values with each model left out in turn."""
+def jackknife_error(left_out: FloatArray, whole: float) -> float:
+    """Standard error of the value of the whole corpus from those with each model left out in turn."""
     n = len(left_out)
-    return math.sqrt((n - 1) / n * float(((left_out - left_out.mean()) ** 2).sum()))
+    error = math.sqrt((n - 1) / n * float(((left_out - left_out.mean()) ** 2).sum()))
+    # A measure that is right on every pair stays so whichever model is left out: the jackknife cannot tell how often it
+    # would be wrong. One that says nothing, as it is constant, says nothing in any corpus; and two measures that rank
+    # every pair of models alike do not differ in any.
+    return math.nan if error < 1e-9 < abs(whole) else error
 
 
 def _measure_pgdl(

@@ -85,8 +85,10 @@ def judge_measures(
     Notes
     -----
     The interval is for the score that a very large corpus over the same hyperparameters would give: the score ±
-    Student's t times the jackknife's standard error over models. The null distribution permutes what hyperparameters
-    leave unexplained of the gap: its p-value is for "this measure says nothing beyond all hyperparameters together".
+    Student's t times the jackknife's standard error over models. It is unknown for a measure that is right on every
+    pair of models, and so is that of an average over tasks with such a one. The null distribution permutes what
+    hyperparameters leave unexplained of the gap: its p-value is for "this measure says nothing beyond all
+    hyperparameters together".
 
     Examples
     --------
@@ -295,19 +297,16 @@ class MeasureJudgement(Result):
                     "that have both first."
                 )
             scores.append(a.cmi.estimate - b.cmi.estimate)
-            errors.append(jackknife_error(a._left_out - b._left_out))
+            errors.append(jackknife_error(a._left_out - b._left_out, scores[-1]))
         mean = math.fsum(scores) / len(scores)
         error = math.sqrt(math.fsum(e * e for e in errors)) / len(errors)
         # Normal quantiles, as for the averages over tasks.
         z = float(ndtri(0.5 + self.level / 2))
-        # Without any error but rounding, the measures either rank every pair of models alike, or the jackknife sees
-        # nothing of how they differ, as of one that is always right and one that never says anything.
-        differences, errors = [*scores, mean], [*errors, error]
-        halves = [math.nan if e < 1e-9 < abs(d) else z * e for d, e in zip(differences, errors, strict=True)]
         *parts, whole = (
-            Interval(d, d - half, d + half, self.level) for d, half in zip(differences, halves, strict=True)
+            Interval(d, d - z * e, d + z * e, self.level)
+            for d, e in zip([*scores, mean], [*errors, error], strict=True)
         )
-        pvalue = 1.0 if max(error, abs(mean)) < 1e-9 else float(2 * ndtr(-abs(mean) * z / halves[-1]))
+        pvalue = float(2 * ndtr(-abs(mean) / error)) if abs(mean) > 1e-9 else 1.0
         return MeasureComparison(one, two, self.tasks, tuple(parts), whole, pvalue)
 
     def sentences(self) -> str:
