@@ -12,7 +12,7 @@ import pytest
 
 from curvewise.errors import InputError
 from curvewise.response.cmi import cmi_score
-from curvewise.response.load import load_corpus
+from curvewise.response.load import ModelCorpus, load_corpus
 
 
 def rows(count: int = 12) -> dict[str, list]:
@@ -86,6 +86,29 @@ def test_a_corpus_written_as_a_frame_is_read_back(tmp_path: Path) -> None:
     }
     np.testing.assert_allclose(again.gap, corpus.gap)
     assert list(again.measures) == ["gi"]
+
+
+def test_measures_of_networks_and_settings_of_a_study_are_read_back(tmp_path: Path) -> None:
+    """Shares of few examples and counts of parameters repeat as settings do, and are measures all the same."""
+    rng = np.random.default_rng(0)
+    learner, size, depth = np.repeat(["vgg", "resnet"], 8), np.tile([100, 400], 8), np.tile([2, 2, 4, 4], 4)
+    corpus = ModelCorpus(
+        models=tuple(f"net {i}" for i in range(16)),
+        hyperparameters={"learner": learner, "n": size, "depth": depth},
+        gap=rng.random(16),
+        measures={"parameters": 100.0 * depth, "mixup": np.tile([0.9, 1.0], 8), "dbi": rng.random(16)},
+    )
+    corpus.frame().to_csv(tmp_path / "corpus.csv", index=False)
+    again = load_corpus(tmp_path / "corpus.csv")
+    assert {k: v.tolist() for k, v in again.hyperparameters.items()} == {
+        k: v.tolist() for k, v in corpus.hyperparameters.items()
+    }
+    assert list(again.measures) == list(corpus.measures)
+    # A learner of its own for each model is a name.
+    named = load_corpus(corpus.frame().assign(learner=[f"run {i}" for i in range(16)]))
+    assert list(named.hyperparameters) == ["n", "depth"]
+    shipped = Path(__file__).parents[2] / "examples" / "corpus" / "cifar10.csv"
+    assert list(load_corpus(shipped).hyperparameters) == ["depth", "width", "batch_norm", "batch", "rate"]
 
 
 def test_roles_that_are_named_win() -> None:

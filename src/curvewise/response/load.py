@@ -71,8 +71,10 @@ ROLES = tuple(
 )
 # A loss on test data is no measure: it is what measures should predict.
 _NEITHER = synonyms("""
-    seed fold seconds time date epoch epochs index learner n test_loss val_loss validation_loss loss_test
+    seed fold seconds time date epoch epochs index test_loss val_loss validation_loss loss_test
     status run_status""")
+# In a corpus of a study these are settings where they vary, but a learner may also be the name of each model.
+_OF_A_STUDY = synonyms("learner n")
 _SETTING = re.compile(r"(hp|hparam|hparams|hyperparameter|hyperparameters|param|params)[._:/]+.+")
 _MEASURE = re.compile(r"(measure|measures|prediction|predictions)[._:/]+.+")
 RESERVED = ("model", "task", "gap", "train_accuracy")
@@ -106,8 +108,8 @@ def load_corpus(
         test_accuracy, train_error, test_error and status; None leaves one out. Others are found by name. Without a gap
         it is the difference of training and test accuracy, or of test and training error.
     hyperparameters, measures : sequence of str, optional
-        Columns. If only hyperparameters are named, other numbers are measures. Other
-        columns are distinguished by prefixes (``hp.depth``, ``measure.gi``), by usual names of
+        Columns. If only hyperparameters are named, other numbers are measures. Other columns are distinguished by
+        prefixes (``hp.depth``, ``measure.gi``), by the names of :func:`list_measures`, by usual names of
         hyperparameters, and by whether values repeat; where that leaves a doubt it is an error.
     orientation : dict of str to {1, -1}, optional
         Of measures: 1 where more should mean a larger gap, -1 where a smaller one.
@@ -298,7 +300,7 @@ def _kind(name: str, cells: Column) -> str:
     repeats = len(cells) / len(set(texts(cells)))
     measured = is_measured(cells)
     plain = name.strip().lower()
-    # In order: a prefix, a usual name, then the values. A setting takes few values (4 models each, say), a measure
+    # In order: a prefix, a usual name, which measures of ours have too, then the values. A setting takes few values (4 models each, say), a measure
     # hardly ever the same twice; what lies between is asked back.
     rules: list[tuple[str, Callable[[], bool]]] = [
         ("hyperparameter", lambda: bool(_SETTING.fullmatch(plain))),
@@ -306,7 +308,9 @@ def _kind(name: str, cells: Column) -> str:
         ("neither", lambda: normal(name) in _NEITHER or is_status(name, cells)),
         ("neither", lambda: any(role.is_called(name) for role in ROLES)),
         ("neither", lambda: all(map(is_missing, cells))),
+        ("measure", lambda: measured and plain in KNOWN_ORIENTATION),
         ("hyperparameter", lambda: normal(name) in SETTINGS),
+        ("hyperparameter" if repeats >= 2 else "neither", lambda: normal(name) in _OF_A_STUDY),
         ("hyperparameter", lambda: not measured and repeats >= 2),
         ("neither", lambda: not measured),
         ("hyperparameter", lambda: repeats >= 4),
