@@ -27,7 +27,7 @@ from curvewise.errors import CurvewiseWarning, InputError, arg
 from curvewise.response.load import as_columns
 from curvewise.stats.correlation import average_ranks
 from curvewise.text import format_count, format_number, format_pvalue
-from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level
+from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level, check_whole
 
 Codes = NDArray[np.int64]
 Single = NDArray[np.float32]
@@ -320,8 +320,7 @@ class ConditioningSets:
 
         Where no such set leaves any entropy (every cell has a single pair, say), smaller sets are taken.
         """
-        if not isinstance(given, int | np.integer) or isinstance(given, bool) or given < 0:
-            raise InputError("give a number of hyperparameters, such as 2.", argument="given", value=given)
+        given = check_whole(given, "given", 0)
         alarms, notes = [], []
         codes = {name: value_codes(column) for name, column in columns.items()}
         levels = {name: int(column.max(initial=0)) + 1 for name, column in codes.items()}
@@ -664,8 +663,7 @@ def shuffled_gaps(
     effects : str
         The effects that stay.
     """
-    if not isinstance(draws, int | np.integer) or isinstance(draws, bool) or draws < 0:
-        raise InputError("give a whole number of at least 0.", argument="permutations", value=draws)
+    draws = check_whole(draws, "permutations", 0)
     scores: FloatArray = ndtri((average_ranks(gap) - 0.5) / len(gap))
     for interactions in (True, False):
         each = [np.eye(int(c.max(initial=0)) + 1)[c][:, 1:] for c in codes.values()]

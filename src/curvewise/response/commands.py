@@ -127,10 +127,7 @@ SHEET_COLUMNS = 7
 TRIED = 16
 
 Gate = Literal["worse", "better", "undecided"]
-Models = Annotated[list[str], Parameter(name="MODEL...", negative="", converter=expand_patterns)]
-OptionalModels = Annotated[
-    list[str], Parameter(name="MODEL...", negative="", show_default=False, converter=expand_patterns)
-]
+Models = Annotated[list[str], Parameter(name="MODEL...", negative="", show_default=False, converter=expand_patterns)]
 
 
 @options(DATA)
@@ -282,7 +279,7 @@ class Perturbing:
 
 @response.command
 def measure(
-    models: OptionalModels = [],
+    models: Models = [],
     /,
     *,
     reading: DataReading,
@@ -619,7 +616,7 @@ def invariance(
 
 @response.command
 def measures(
-    models: OptionalModels = [],
+    models: Models = [],
     /,
     *,
     reading: DataReading | None = None,

@@ -272,6 +272,8 @@ class ContrastingPairs(Result):
         Largest difference of accuracies, and smallest of gaps, on that scale.
     """
 
+    unlisted = ("curves",)
+
     pairs: tuple[tuple[str, str], ...]
     curves: dict[str, ResponseCurve] = field(repr=False)
     gap: dict[str, float] = field(repr=False)
@@ -290,12 +292,6 @@ class ContrastingPairs(Result):
             for side, name in enumerate("ab"):
                 found[f"{score}_{name}"] = [self.scores[pair[side]][score] for pair in self.pairs]
         found["gi_agrees"] = [x > y for x, y in zip(found["gi_a"], found["gi_b"], strict=True)]
-        return found
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the pairs and scores, ready for JSON."""
-        found = super().to_dict()
-        del found["curves"]
         return found
 
     def sentences(self) -> str:

@@ -300,8 +300,8 @@ def _kind(name: str, cells: Column) -> str:
     repeats = len(cells) / len(set(texts(cells)))
     measured = is_measured(cells)
     plain = name.strip().lower()
-    # In order: a prefix, a usual name, which measures of ours have too, then the values. A setting takes few values (4 models each, say), a measure
-    # hardly ever the same twice; what lies between is asked back.
+    # In order: a prefix, a usual name of a setting or of our own measures, then the values. A setting takes few values
+    # (4 models each, say), a measure hardly ever the same twice; what lies between is asked back.
     rules: list[tuple[str, Callable[[], bool]]] = [
         ("hyperparameter", lambda: bool(_SETTING.fullmatch(plain))),
         ("measure", lambda: bool(_MEASURE.fullmatch(plain))),
