@@ -32,7 +32,6 @@ from curvewise.types.results import FloatArray, Interval, Result, as_floats, che
 Codes = NDArray[np.int64]
 Single = NDArray[np.float32]
 Counts = NDArray[np.signedinteger[Any]]
-Lookup = Callable[[Counts], FloatArray]
 
 MODES = ("corrected", "pgdl")
 # Pairs of models times versions of the corpus in memory at once: about 4 MB of single precision.
@@ -698,7 +697,7 @@ class PairCells:
     starts : ndarray of int, shape (cells,)
         Where each cell begins.
     inside : int
-        In so many cells, which come first, both models are of one group. Such a pair counts in both orders.
+        In so many cells, which come first, both models are of one group. Such a pair is there in both orders.
     possible : int
         Cells that there would be if all combinations of values occurred in pairs.
     """
@@ -736,6 +735,9 @@ def pair_cells(codes: Mapping[str, Codes], count: int) -> PairCells:
     swap = groups[first] > groups[second]
     first, second = np.where(swap, second, first), np.where(swap, first, second)
     n_groups = int(groups.max(initial=0)) + 1
+    # Two models of one group stand there in both orders: either sign of their gap is as likely.
+    same = groups[first] == groups[second]
+    first, second = np.concatenate([first, second[same]]), np.concatenate([second, first[same]])
     # Cells of one group get the lowest numbers, so that a slice separates them from the others.
     cell = groups[first] * n_groups + groups[second] + n_groups**2 * (groups[first] != groups[second])
     order = np.argsort(cell, kind="stable")
@@ -816,41 +818,20 @@ def information(cells: PairCells, measures: FloatArray, directed: NDArray[np.boo
         return found
 
     m, v = len(higher), order.larger.shape[1]
-    top = bottom = 0.0
-    for part, measured in ((slice(cells.inside), _inside), (slice(cells.inside, None), _between)):
-        here = counts[:, part]
-        all_larger, pairs = here[-1:, :, :v], here[-1:, :, v:]
-        bits, sign = measured(here[:m, :, :v], here[:m, :, v:], here[m:-1, :, :v], here[m:-1, :, v:], logs)
-        # Within a group each sign of the gap is as likely as the other, as its pairs count in both orders.
-        entropy = pairs * 1.0 if measured is _inside else logs(pairs) - logs(all_larger) - logs(pairs - all_larger)
-        np.maximum(bits, 0.0, out=bits)  # rounding may leave it a little below
-        if directed.any():
-            bits = np.where(directed[:, None, None], bits * sign, bits)
-        by_pair = cells.weight[part][:, None] / np.maximum(pairs[0], 1)
-        top = top + (bits * by_pair).sum(axis=1)
-        bottom = bottom + (entropy * by_pair).sum(axis=1)
-    # Means over cells, not over pairs: a large cell counts as much as a small one.
-    share: FloatArray = top / np.where(bottom > 1e-9, bottom, np.nan)
-    return np.clip(share, -1.0, 1.0)  # beyond by rounding only
-
-
-def _inside(both: Counts, higher: Counts, larger: Counts, untied: Counts, logs: Lookup) -> tuple[FloatArray, Counts]:
-    """Information in bits times pairs, and the sign of the association.
-
-    A pair of one group counts in both orders, so only agreement matters. Pairs with tied gaps are left out; those with
-    a tied measure give no information, but their gap's sign belongs to the entropy. Counts have the shape (measures,
-    cells, versions), any of which may be 1 for all.
-    """
-    agree = untied - higher - larger + 2 * both
-    bits = logs(agree) + logs(untied - agree) + (untied - logs(untied))
-    return bits, np.sign(2 * agree - untied)
-
-
-def _between(both: Counts, higher: Counts, larger: Counts, untied: Counts, logs: Lookup) -> tuple[FloatArray, Counts]:
-    """Return the same as :func:`_inside` for pairs of different groups."""
+    both, higher, larger, untied = counts[:m, :, :v], counts[:m, :, v:], counts[m:-1, :, :v], counts[m:-1, :, v:]
+    all_larger, pairs = counts[-1:, :, :v], counts[-1:, :, v:]
+    # n times the mutual information of a 2×2 table: Σ n_ij log n_ij + n log n − Σ n_i· log n_i· − Σ n_·j log n_·j. Pairs
+    # with a tied measure give no information, but the sign of their gap belongs to the entropy.
     a, b, c = both, higher - both, larger - both
     d = (untied - higher) - c
-    # n times the mutual information of a 2×2 table: Σ n_ij log n_ij + n log n − Σ n_i· log n_i· − Σ n_·j log n_·j.
     bits = logs(a) + logs(b) + logs(c) + logs(d) + logs(untied)
     bits -= logs(higher) + logs(untied - higher) + logs(larger) + logs(untied - larger)
-    return bits, np.sign(a * d - b * c)
+    np.maximum(bits, 0.0, out=bits)  # rounding may leave it a little below
+    if directed.any():
+        bits = np.where(directed[:, None, None], bits * np.sign(a * d - b * c), bits)
+    entropy = logs(pairs) - logs(all_larger) - logs(pairs - all_larger)
+    # Means over cells, not over pairs: a large cell counts as much as a small one.
+    by_pair = cells.weight[:, None] / np.maximum(pairs[0], 1)
+    top, bottom = (bits * by_pair).sum(axis=1), (entropy * by_pair).sum(axis=1)
+    share: FloatArray = top / np.where(bottom > 1e-9, bottom, np.nan)
+    return np.clip(share, -1.0, 1.0)  # beyond by rounding only

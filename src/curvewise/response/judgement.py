@@ -175,15 +175,15 @@ class MeasureScores:
     task: str
     n: int
     cmi: Interval
-    null_mean: float
-    pvalue: float
-    null: str
     directed: bool
-    pgdl: float
-    kendall: float
-    granulated: float
-    pearson: float
-    spearman: float
+    null_mean: float = math.nan
+    pvalue: float = math.nan
+    null: str = "nothing"
+    pgdl: float = math.nan
+    kendall: float = math.nan
+    granulated: float = math.nan
+    pearson: float = math.nan
+    spearman: float = math.nan
     # Kept for averages over tasks and paired comparisons of two measures; no part of the frame.
     _centre: float = field(default=math.nan, repr=False)
     _error: float = field(default=math.nan, repr=False)
@@ -555,10 +555,9 @@ class _TaskJudge:
         count = int(whole.sum())
         if count < 2:
             self._warn(f"{count} model(s) with {names[0]!r}: it takes two to compare.")
-            nan = math.nan
+            unknown = Interval(math.nan, math.nan, math.nan, self.level)
             for name in names:
-                unknown = Interval(nan, nan, nan, self.level), nan, nan, "nothing", name in self.corpus.orientation
-                yield MeasureScores(name, self.task, count, *unknown, nan, nan, nan, nan, nan)
+                yield MeasureScores(name, self.task, count, unknown, name in self.corpus.orientation)
             return
         part = self.corpus.select(whole)
         conditioning = ConditioningSets.choose(part.gap, part.hyperparameters, self.given)
