@@ -328,3 +328,17 @@ def test_a_column_with_an_orientation_is_a_measure() -> None:
     assert set(corpus.measures) == {"gi", "width", "error"}
     percent = {("gap_pct" if k == "gap" else k): v for k, v in (rows() | {"gap": [10.0] * 12}).items()}
     assert load_corpus(percent).gap.tolist() == [0.1] * 12
+
+
+def test_rows_that_are_there_twice_and_epochs_of_one_model_are_no_further_models() -> None:
+    """A file that was appended to itself halved every interval; eight epochs of 24 models made 35% of null tests reject."""
+    frame = pd.DataFrame(rows())
+    with pytest.raises(InputError, match="the same row for model 'net 0' 2 times, in rows 1, 13: remove all but one"):
+        load_corpus(pd.concat([frame, frame]), orientation={"gi": 1})
+    epochs = pd.concat([frame.assign(epoch=k, gi=frame.gi + k / 100) for k in (1, 2)])
+    with pytest.raises(
+        InputError, match="'epoch' of the DataFrame has several values for one model: keep the last row"
+    ):
+        load_corpus(epochs, orientation={"gi": 1})
+    assert len(load_corpus(frame.assign(epoch=range(12)))) == 12
+    assert len(load_corpus(epochs, hyperparameters=["depth", "epoch"])) == 24

@@ -820,8 +820,8 @@ def information(cells: PairCells, measures: FloatArray, directed: NDArray[np.boo
     m, v = len(higher), order.larger.shape[1]
     both, higher, larger, untied = counts[:m, :, :v], counts[:m, :, v:], counts[m:-1, :, :v], counts[m:-1, :, v:]
     all_larger, pairs = counts[-1:, :, :v], counts[-1:, :, v:]
-    # n times the mutual information of a 2×2 table: Σ n_ij log n_ij + n log n − Σ n_i· log n_i· − Σ n_·j log n_·j. Pairs
-    # with a tied measure give no information, but the sign of their gap belongs to the entropy.
+    # n times the mutual information of a 2×2 table: Σ n_ij log n_ij + n log n − Σ n_i· log n_i· − Σ n_·j log n_·j.
+    # Pairs with a tied measure give no information, but the sign of their gap belongs to the entropy.
     a, b, c = both, higher - both, larger - both
     d = (untied - higher) - c
     bits = logs(a) + logs(b) + logs(c) + logs(d) + logs(untied)

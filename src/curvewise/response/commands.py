@@ -806,13 +806,13 @@ def show_responses(
     page: Page, curves: Mapping[str, Mapping[str, ResponseCurve]], level: float, gates: Sequence[str]
 ) -> int:
     """Print the curves for one perturbation after another; return the exit status that the gates ask for."""
-    documents, status = {}, DONE
+    documents, statuses = {}, []
     for name, by_model in curves.items():
-        status = max(show_response(page, by_model, level, gates), status)
+        statuses.append(show_response(page, by_model, level, gates))
         documents[name] = page.document
     if len(documents) > 1:
         page.document = {"type": "Responses", "perturbations": documents}
-    return status
+    return max(statuses)
 
 
 def show_response(page: Page, curves: Mapping[str, ResponseCurve], level: float, gates: Sequence[str]) -> int:
@@ -921,8 +921,8 @@ def show_curves(page: Page, curves: Mapping[str, ResponseCurve], level: float) -
     scores = {name: curves[name].scores(level) for name in order}
     columns: dict[str, list[Any]] = {
         "model": order,
-        "clean": _percent(curves[name].clean_accuracy for name in order),
-        "mean": _percent(curves[name].mean_accuracy for name in order),
+        "clean": [f"{curves[name].clean_accuracy:.2%}" for name in order],
+        "mean": [f"{curves[name].mean_accuracy:.2%}" for name in order],
         "Gi": [interval_cell(scores[name]["gi"], bold=name == order[0]) for name in order],
         "Pal": [interval_cell(scores[name]["pal"]) for name in order],
     }
@@ -1003,10 +1003,6 @@ def show_shelf(page: Page) -> None:
 
 def _higher(orientation: int) -> str:
     return "higher" if orientation > 0 else "lower"
-
-
-def _percent(shares: Iterable[float]) -> list[str]:
-    return [f"{share:.2%}" for share in shares]
 
 
 def _cells(intervals: Iterable[tuple[str, Interval]]) -> list[Any]:

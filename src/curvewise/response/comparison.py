@@ -16,8 +16,6 @@ from curvewise.response.curve import SCORES, ResponseCurve, answers_variance, li
 from curvewise.text import format_interval, format_pvalue, interval_cell, pvalue_text
 from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level, interval_columns
 
-# The largest difference there can be.
-REACH = {"gi": 1.0, "mean_accuracy": 1.0}
 _UNITS = {"gi": "", "pal": "", "mean_accuracy": "fraction"}
 _CALLED = {"gi": "Gi-score", "pal": "Pal-score", "mean_accuracy": "mean accuracy"}
 
@@ -157,8 +155,8 @@ def compare_responses(
             half, pvalues[score] = _alike(found, apart, reach, level)
         else:
             half, pvalues[score] = _tested(found, spread, degrees, level)
-        # An interval ends where differences do.
-        most = REACH.get(score, math.inf)
+        # An interval ends where differences do: a Pal-score, as a ratio, has no largest one.
+        most = math.inf if score == "pal" else 1.0
         low, high = (float(np.clip(end, -most, most)) for end in (found - half, found + half))
         differences[score] = Interval(found, low, high, level)
     correlation = 0.0

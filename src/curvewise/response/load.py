@@ -73,6 +73,7 @@ ROLES = tuple(
 _NEITHER = synonyms("""
     seed fold seconds time date epoch epochs index test_loss val_loss validation_loss loss_test
     status run_status""")
+_EPOCHS = synonyms("epoch epochs")
 # In a corpus of a study these are settings where they vary, but a learner may also be the name of each model.
 _OF_A_STUDY = synonyms("learner n")
 _SETTING = re.compile(r"(hp|hparam|hparams|hyperparameter|hyperparameters|param|params)[._:/]+.+")
@@ -305,9 +306,8 @@ def _kind(name: str, cells: Column) -> str:
     rules: list[tuple[str, Callable[[], bool]]] = [
         ("hyperparameter", lambda: bool(_SETTING.fullmatch(plain))),
         ("measure", lambda: bool(_MEASURE.fullmatch(plain))),
-        ("neither", lambda: normal(name) in _NEITHER or is_status(name, cells)),
+        ("neither", lambda: normal(name) in _NEITHER or is_status(name, cells) or all(map(is_missing, cells))),
         ("neither", lambda: any(role.is_called(name) for role in ROLES)),
-        ("neither", lambda: all(map(is_missing, cells))),
         ("measure", lambda: measured and plain in KNOWN_ORIENTATION),
         ("hyperparameter", lambda: normal(name) in SETTINGS),
         ("hyperparameter" if repeats >= 2 else "neither", lambda: normal(name) in _OF_A_STUDY),
@@ -323,7 +323,7 @@ def _from_table(
     table: Table, roles: CorpusColumns, orientation: Mapping[str, int] | None, unit: str | None
 ) -> ModelCorpus:
     gap, train, gap_note = _gap(table, roles.of, unit)
-    names, name_note = _models(table, roles.of)
+    names, name_note = _models(table, roles)
     values = {name: numbers(table, name) for name in roles.measures}
     task = roles.of.get("task")
     notes = [
@@ -404,22 +404,42 @@ def _check_sign(
         )
 
 
-def _models(table: Table, roles: ColumnRoles) -> tuple[tuple[str, ...], list[str]]:
+def _models(table: Table, roles: CorpusColumns) -> tuple[tuple[str, ...], list[str]]:
     """Name the models; those that are there twice are numbered."""
-    column = roles.get("model")
+    column = roles.of.get("model")
     if column is None:
         return tuple(f"model {row}" for row in table.rows), ["models are numbered by their rows"]
-    task = roles.get("task")
+    task = roles.of.get("task")
     where = names_in(table, task) if task else [""] * len(table)
     names = names_in(table, column)
     count = Counter(zip(where, names, strict=True))
     if max(count.values()) == 1:
         return tuple(names), [f"models from {column!r}"]
+    _check_repeated(table, list(zip(where, names, strict=True)), roles.left_out)
     unique = [
         name if count[place, name] == 1 else f"{name} (row {row})"
         for place, name, row in zip(where, names, table.rows, strict=True)
     ]
     return tuple(unique), [f"models from {column!r}, with the row where a name is there twice"]
+
+
+def _check_repeated(table: Table, models: Sequence[tuple[str, str]], left_out: Sequence[str]) -> None:
+    """Raise for rows of a model that are alike or are its epochs: they would count as models of their own."""
+    rows = list(zip(models, *map(texts, table.columns.values()), strict=True))
+    for row, count in Counter(rows).items():
+        if count > 1:
+            here = [number for number, other in zip(table.rows, rows, strict=True) if other == row]
+            raise InputError(
+                f"{table.source} has the same row for model {brief(row[0][1])} {count} times, in rows "
+                f"{list_names(here)}: remove all but one."
+            )
+    for name in left_out:
+        epochs = set(zip(models, texts(table.columns[name]), strict=True))
+        if normal(name) in _EPOCHS and len(epochs) > len(set(models)):
+            raise InputError(
+                f"{table.where(name)} has several values for one model: keep the last row of each, or, if these are "
+                f"models of their own, name it with {arg('hyperparameters', [name])} among the others."
+            )
 
 
 # As list_measures() declares them, without torch (a test compares the two); and the scores of measure_invariance.
