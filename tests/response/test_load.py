@@ -331,7 +331,7 @@ def test_a_column_with_an_orientation_is_a_measure() -> None:
 
 
 def test_rows_that_are_there_twice_and_epochs_of_one_model_are_no_further_models() -> None:
-    """A file that was appended to itself halved every interval; eight epochs of 24 models made 35% of null tests reject."""
+    """A file appended to itself halved every interval; with eight epochs of 24 models 35% of null tests rejected."""
     frame = pd.DataFrame(rows())
     with pytest.raises(InputError, match="the same row for model 'net 0' 2 times, in rows 1, 13: remove all but one"):
         load_corpus(pd.concat([frame, frame]), orientation={"gi": 1})

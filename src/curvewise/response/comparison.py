@@ -17,7 +17,6 @@ from curvewise.text import format_interval, format_pvalue, interval_cell, pvalue
 from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level, interval_columns
 
 _UNITS = {"gi": "", "pal": "", "mean_accuracy": "fraction"}
-_CALLED = {"gi": "Gi-score", "pal": "Pal-score", "mean_accuracy": "mean accuracy"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,14 +68,14 @@ class ResponseComparison(Result):
         }[self.verdict]
         how = "the same perturbed examples" if self.paired else "different examples"
         differences = "; ".join(
-            f"{_CALLED[score]} {format_interval(interval, _UNITS[score])} ({format_pvalue(self.pvalues[score])})"
+            f"{SCORES[score]} {format_interval(interval, _UNITS[score])} ({format_pvalue(self.pvalues[score])})"
             for score, interval in self.differences.items()
             if not math.isnan(self.pvalues[score])
         )
         text = f"{order} (Gi-score). {self.a} minus {self.b} on {how}: {differences}."
         winners = self._winners()
         if len(set(winners.values())) > 1:
-            named = ", ".join(f"{_CALLED[score]} {model}" for score, model in winners.items())
+            named = ", ".join(f"{SCORES[score]} {model}" for score, model in winners.items())
             text += f" The scores name different winners, significantly: {named}."
         return text
 
@@ -89,7 +88,7 @@ class ResponseComparison(Result):
     def readable(self) -> Mapping[str, Sequence[Any]]:
         """Return a row for each score, with its difference and p-value."""
         return {
-            "score": [_CALLED[score] for score in self.differences],
+            "score": [SCORES[score] for score in self.differences],
             "difference": [interval_cell(d, _UNITS[score]) for score, d in self.differences.items()],
             "p": [pvalue_text(p) for p in self.pvalues.values()],
         }

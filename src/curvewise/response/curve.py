@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-SCORES = ("gi", "pal", "mean_accuracy")
-"""Scores that models are compared by."""
+SCORES = {"gi": "Gi-score", "pal": "Pal-score", "mean_accuracy": "mean accuracy"}
+"""Scores that models are compared by, and what people call them."""
 
 
 @dataclass(frozen=True, eq=False)

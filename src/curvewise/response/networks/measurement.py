@@ -696,14 +696,6 @@ def single_perturbation(
     return found, (low, high)
 
 
-class InvarianceScores(NamedTuple):
-    """Scores of a network on training data that may predict its invariance on test data."""
-
-    gi: float
-    mean_accuracy: float
-    augmented_accuracy: float
-
-
 def invariance_scores(
     model: nn.Module,
     train: Any,
@@ -714,7 +706,7 @@ def invariance_scores(
     examples: int | None = None,
     device: Device = None,
     rng: int = 0,
-) -> InvarianceScores:
+) -> tuple[float, float, float]:
     """Gi-score, mean accuracy of the response curve, and accuracy on a tenth perturbed at random.
 
     All three on training data; see :func:`curvewise.study.measure_invariance`.
@@ -724,4 +716,4 @@ def invariance_scores(
         how: dict[str, Any] = {"examples": examples, "signs": "keep", "device": device, "rng": rng}  # as in the paper
         curve = measure_response(model, train, perturbation, magnitudes=magnitudes, progress=False, **how)
     augmented = perturbed_accuracy(model, train, perturbation, reach, examples=SHARE, device=device, rng=rng)
-    return InvarianceScores(curve.gi, curve.mean_accuracy, augmented)
+    return curve.gi, curve.mean_accuracy, augmented
