@@ -88,7 +88,8 @@ def judge_measures(
     Student's t times the jackknife's standard error over models. It is unknown for a measure that is right on every
     pair of models, and so is that of an average over tasks with such a one. The null distribution permutes what
     hyperparameters leave unexplained of the gap: its p-value is for "this measure says nothing beyond all
-    hyperparameters together".
+    hyperparameters together". That part is taken to vary alike everywhere: where its spread differs by a factor of ten
+    or more between settings, about one in ten null tests is significant at 0.05.
 
     Examples
     --------
