@@ -798,11 +798,11 @@ def information(cells: PairCells, measures: FloatArray, directed: NDArray[np.boo
         Mean information over the cells by mean entropy; NaN where there is no entropy.
     """
     one, two = measures[:, cells.first], measures[:, cells.second]
-    higher, differ = (one > two).astype(np.float32), (one != two).astype(np.float32)
+    rising, differ = (one > two).astype(np.float32), (one != two).astype(np.float32)
     if differ.all():
         differ = differ[:1]
     # All counts of a cell in one product of matrices: single precision is exact for whole numbers below 2**24.
-    left = np.concatenate([higher, differ, np.ones((1, higher.shape[1]), dtype=np.float32)])
+    left = np.concatenate([rising, differ, np.ones((1, rising.shape[1]), dtype=np.float32)])
     right = np.concatenate([order.larger, order.differ], axis=1)
     ends = np.append(cells.starts[1:], left.shape[1])
     sums = np.empty((len(left), len(cells.starts), right.shape[1]), dtype=np.float32)
@@ -817,7 +817,7 @@ def information(cells: PairCells, measures: FloatArray, directed: NDArray[np.boo
         found: FloatArray = xlogx.take(numbers, mode="clip")
         return found
 
-    m, v = len(higher), order.larger.shape[1]
+    m, v = len(rising), order.larger.shape[1]
     both, higher, larger, untied = counts[:m, :, :v], counts[:m, :, v:], counts[m:-1, :, :v], counts[m:-1, :, v:]
     all_larger, pairs = counts[-1:, :, :v], counts[-1:, :, v:]
     # n times the mutual information of a 2×2 table: Σ n_ij log n_ij + n log n − Σ n_i· log n_i· − Σ n_·j log n_·j.
