@@ -335,6 +335,7 @@ def test_rows_that_are_there_twice_and_epochs_of_one_model_are_no_further_models
     frame = pd.DataFrame(rows())
     with pytest.raises(InputError, match="the same row for model 'net 0' 2 times, in rows 1, 13: remove all but one"):
         load_corpus(pd.concat([frame, frame]), orientation={"gi": 1})
+    assert len(load_corpus(pd.concat([frame, frame]).assign(seed=range(24)), orientation={"gi": 1})) == 24
     epochs = pd.concat([frame.assign(epoch=k, gi=frame.gi + k / 100) for k in (1, 2)])
     with pytest.raises(
         InputError, match="'epoch' of the DataFrame has several values for one model: keep the last row"

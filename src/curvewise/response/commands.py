@@ -402,16 +402,17 @@ class CorpusReading:
 
     def load(self, source: str, signs: dict[str, int | None], shelf: bool) -> ModelCorpus:
         """Read the models; ``signs`` has the measures to judge, and their orientations."""
-        from curvewise.reading.table import parse_json, read_table, read_text
-        from curvewise.response.load import is_specification, load_corpus
+        from curvewise.reading.table import Table, large_files
+        from curvewise.response.load import load_corpus, read_source
 
+        with large_files(self.allow_large):
+            data, _ = read_source(source)
         # The competition's layout says itself which measures there are; a table in JSON does not.
-        path = Path(source)
-        laid_out = path.is_dir() or (path.suffix == ".json" and is_specification(parse_json(read_text(path), path)))
-        usual = _known_orientations(read_table(Path(source)).columns) if shelf and not laid_out else {}
+        laid_out = not isinstance(data, Table)
+        usual = {} if laid_out or not shelf else _known_orientations(data.columns)
         columns = {"gap": self.gap, "task": self.task, "train_accuracy": self.train_accuracy}
         corpus = load_corpus(
-            source,
+            source if laid_out else data,
             columns={role: name for role, name in columns.items() if name is not None},
             hyperparameters=self.hyperparameter or None,
             measures=None if laid_out else list(signs) or None,

@@ -149,7 +149,7 @@ def load_corpus(
     if unit not in (None, "fraction", "percent"):
         raise InputError(f"{arg('unit', unit)}: gaps and accuracies are 'fraction' or 'percent'.")
     with large_files(allow_large):
-        data, name = _read(source)
+        data, name = read_source(source)
         if isinstance(data, Path) or is_specification(data):
             given = {"columns": columns, "hyperparameters": hyperparameters, "measures": measures}
             if odd := [k for k, v in given.items() if v]:
@@ -232,7 +232,7 @@ def join_corpora(corpora: Mapping[str, ModelCorpus]) -> ModelCorpus:
     )
 
 
-def _read(source: Any) -> tuple[Any, str]:
+def read_source(source: Any) -> tuple[Any, str]:
     """Read a folder, a table, or data that may be a table or specifications; return it with its name."""
     if not isinstance(source, str | PathLike):
         return source, "the dict"
@@ -431,7 +431,8 @@ def _check_repeated(table: Table, models: Sequence[tuple[str, str]], left_out: S
             here = [number for number, other in zip(table.rows, rows, strict=True) if other == row]
             raise InputError(
                 f"{table.source} has the same row for model {brief(row[0][1])} {count} times, in rows "
-                f"{list_names(here)}: remove all but one."
+                f"{list_names(here)}: remove all but one, or, if these are models of their own, add a column that tells "
+                "them apart, such as seed."
             )
     for name in left_out:
         epochs = set(zip(models, texts(table.columns[name]), strict=True))
