@@ -431,8 +431,8 @@ def _check_repeated(table: Table, models: Sequence[tuple[str, str]], left_out: S
             here = [number for number, other in zip(table.rows, rows, strict=True) if other == row]
             raise InputError(
                 f"{table.source} has the same row for model {brief(row[0][1])} {count} times, in rows "
-                f"{list_names(here)}: remove all but one, or, if these are models of their own, add a column that tells "
-                "them apart, such as seed."
+                f"{list_names(here)}: remove all but one, or, if these are models of their own, add a column such as "
+                "seed that tells them apart."
             )
     for name in left_out:
         epochs = set(zip(models, texts(table.columns[name]), strict=True))
