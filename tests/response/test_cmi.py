@@ -276,7 +276,7 @@ def test_bad_input_is_named(arguments: tuple, options: dict, message: str) -> No
 
 @pytest.mark.parametrize("permutations", [-1, 9.5, True])
 def test_permutations_are_a_whole_number(permutations: object) -> None:
-    with pytest.raises(InputError, match=f"permutations={permutations}: give a whole number"):
+    with pytest.raises(InputError, match=f"permutations={permutations}: must be a whole number"):
         measure_cmi(*corpus(0), permutations=permutations)  # type: ignore[arg-type]
 
 

@@ -161,3 +161,29 @@ def test_a_loss_on_test_data_is_no_measure_and_missing_settings_are_noted() -> N
 def test_a_status_is_no_hyperparameter() -> None:
     found = load_corpus({**ACCURACIES, "status": ["ok", "ok", "ok", "ok", "failed", "failed"]})
     assert "status" not in found.hyperparameters
+
+
+def test_models_that_did_not_finish_are_left_out_though_they_have_a_gap() -> None:
+    """Nine networks that were stopped after one epoch have no gap and a poor Gi: they would hide a good measure."""
+    rng = np.random.default_rng(0)
+    depth, width = np.tile([2, 4, 6], 12), np.repeat([16, 32], 18)
+    gap = 0.05 * depth / 6 + 0.05 * rng.random(36)
+    stopped = np.arange(36) % 4 == 0
+    table = {
+        "depth": depth,
+        "width": width,
+        "gap": np.where(stopped, 0.001, gap),
+        "gi": np.where(stopped, 0.7, gap + 0.01 * rng.normal(size=36)),
+    }
+    finished = load_corpus({k: v[~stopped].tolist() for k, v in table.items()}, orientation={"gi": 1})
+    wanted = judge_measures(finished, permutations=199)
+    assert wanted.row("gi").cmi.low > 0
+    for words in (("finished", "crashed"), ("FINISHED", "TrialState.PRUNED"), ("done", "running")):
+        told = {k: v.tolist() for k, v in table.items()} | {"State": [words[int(s)] for s in stopped]}
+        found = load_corpus(told, orientation={"gi": 1})
+        assert any("9 of 36 rows left out by column 'State'" in note for note in found.notes)
+        np.testing.assert_array_equal(found.gap, finished.gap)
+        assert judge_measures(found, permutations=199).row("gi").cmi == wanted.row("gi").cmi
+    every = load_corpus(told, columns={"status": None}, orientation={"gi": 1})
+    assert len(every) == 36
+    assert list(every.hyperparameters) == ["depth", "width"]

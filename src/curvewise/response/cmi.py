@@ -27,12 +27,11 @@ from curvewise.errors import CurvewiseWarning, InputError, arg
 from curvewise.response.load import as_columns
 from curvewise.stats.correlation import average_ranks
 from curvewise.text import format_count, format_number, format_pvalue
-from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level
+from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level, check_whole
 
 Codes = NDArray[np.int64]
 Single = NDArray[np.float32]
 Counts = NDArray[np.signedinteger[Any]]
-Lookup = Callable[[Counts], FloatArray]
 
 MODES = ("corrected", "pgdl")
 # Pairs of models times versions of the corpus in memory at once: about 4 MB of single precision.
@@ -320,8 +319,7 @@ class ConditioningSets:
 
         Where no such set leaves any entropy (every cell has a single pair, say), smaller sets are taken.
         """
-        if not isinstance(given, int | np.integer) or isinstance(given, bool) or given < 0:
-            raise InputError("give a number of hyperparameters, such as 2.", argument="given", value=given)
+        given = check_whole(given, "given", 0)
         alarms, notes = [], []
         codes = {name: value_codes(column) for name, column in columns.items()}
         levels = {name: int(column.max(initial=0)) + 1 for name, column in codes.items()}
@@ -440,17 +438,13 @@ class InformationScores:
         return (float(self.score[which]) - chance) / (1 - chance) if chance < 1 else math.nan
 
     def error(self, which: int) -> float:
-        """Standard error of the score of one measure."""
-        return math.nan if self.left_out is None else jackknife_error(self.left_out[which])
+        """Standard error of the score of one measure; NaN where nothing is known of it."""
+        return math.nan if self.left_out is None else jackknife_error(self.left_out[which], float(self.score[which]))
 
     def interval(self, which: int, level: float) -> Interval:
         """Interval of the score of one measure in an infinitely large corpus."""
         free = math.nan if self.left_out is None else self.left_out.shape[1] - 1
         half = float(stdtrit(free, 0.5 + level / 2)) * self.error(which)
-        # A measure that is right on every pair stays so whichever model is left out: the jackknife cannot tell how
-        # often it would be wrong. One that says nothing, as it is constant, says nothing in any corpus.
-        if half < 1e-9 < abs(float(self.score[which])):
-            return Interval(float(self.score[which]), math.nan, math.nan, level)
         # The lower end starts from the score without its part of chance, which biases it upwards; the upper end from
         # the score itself, so that the interval always holds it.
         score, floor = float(self.score[which]), -1.0 if self.directed[which] else 0.0
@@ -514,10 +508,14 @@ def upper_tail(draws: FloatArray, seen: float) -> float:
     return (1 + int((known >= seen - 1e-9).sum())) / (1 + len(known))
 
 
-def jackknife_error(left_out: FloatArray) -> float:
-    """Standard error from values with each model left out in turn."""
+def jackknife_error(left_out: FloatArray, whole: float) -> float:
+    """Standard error of the value of the whole corpus from those with each model left out in turn."""
     n = len(left_out)
-    return math.sqrt((n - 1) / n * float(((left_out - left_out.mean()) ** 2).sum()))
+    error = math.sqrt((n - 1) / n * float(((left_out - left_out.mean()) ** 2).sum()))
+    # A measure that is right on every pair stays so whichever model is left out: the jackknife cannot tell how often it
+    # would be wrong. One that says nothing, as it is constant, says nothing in any corpus; and two measures that rank
+    # every pair of models alike do not differ in any.
+    return math.nan if error < 1e-9 < abs(whole) else error
 
 
 def _measure_pgdl(
@@ -664,8 +662,7 @@ def shuffled_gaps(
     effects : str
         The effects that stay.
     """
-    if not isinstance(draws, int | np.integer) or isinstance(draws, bool) or draws < 0:
-        raise InputError("give a whole number of at least 0.", argument="permutations", value=draws)
+    draws = check_whole(draws, "permutations", 0)
     scores: FloatArray = ndtri((average_ranks(gap) - 0.5) / len(gap))
     for interactions in (True, False):
         each = [np.eye(int(c.max(initial=0)) + 1)[c][:, 1:] for c in codes.values()]
@@ -700,7 +697,7 @@ class PairCells:
     starts : ndarray of int, shape (cells,)
         Where each cell begins.
     inside : int
-        In so many cells, which come first, both models are of one group. Such a pair counts in both orders.
+        In so many cells, which come first, both models are of one group. Such a pair is there in both orders.
     possible : int
         Cells that there would be if all combinations of values occurred in pairs.
     """
@@ -738,6 +735,9 @@ def pair_cells(codes: Mapping[str, Codes], count: int) -> PairCells:
     swap = groups[first] > groups[second]
     first, second = np.where(swap, second, first), np.where(swap, first, second)
     n_groups = int(groups.max(initial=0)) + 1
+    # Two models of one group stand there in both orders: either sign of their gap is as likely.
+    same = groups[first] == groups[second]
+    first, second = np.concatenate([first, second[same]]), np.concatenate([second, first[same]])
     # Cells of one group get the lowest numbers, so that a slice separates them from the others.
     cell = groups[first] * n_groups + groups[second] + n_groups**2 * (groups[first] != groups[second])
     order = np.argsort(cell, kind="stable")
@@ -798,11 +798,11 @@ def information(cells: PairCells, measures: FloatArray, directed: NDArray[np.boo
         Mean information over the cells by mean entropy; NaN where there is no entropy.
     """
     one, two = measures[:, cells.first], measures[:, cells.second]
-    higher, differ = (one > two).astype(np.float32), (one != two).astype(np.float32)
+    rising, differ = (one > two).astype(np.float32), (one != two).astype(np.float32)
     if differ.all():
         differ = differ[:1]
     # All counts of a cell in one product of matrices: single precision is exact for whole numbers below 2**24.
-    left = np.concatenate([higher, differ, np.ones((1, higher.shape[1]), dtype=np.float32)])
+    left = np.concatenate([rising, differ, np.ones((1, rising.shape[1]), dtype=np.float32)])
     right = np.concatenate([order.larger, order.differ], axis=1)
     ends = np.append(cells.starts[1:], left.shape[1])
     sums = np.empty((len(left), len(cells.starts), right.shape[1]), dtype=np.float32)
@@ -817,42 +817,21 @@ def information(cells: PairCells, measures: FloatArray, directed: NDArray[np.boo
         found: FloatArray = xlogx.take(numbers, mode="clip")
         return found
 
-    m, v = len(higher), order.larger.shape[1]
-    top = bottom = 0.0
-    for part, measured in ((slice(cells.inside), _inside), (slice(cells.inside, None), _between)):
-        here = counts[:, part]
-        all_larger, pairs = here[-1:, :, :v], here[-1:, :, v:]
-        bits, sign = measured(here[:m, :, :v], here[:m, :, v:], here[m:-1, :, :v], here[m:-1, :, v:], logs)
-        # Within a group each sign of the gap is as likely as the other, as its pairs count in both orders.
-        entropy = pairs * 1.0 if measured is _inside else logs(pairs) - logs(all_larger) - logs(pairs - all_larger)
-        np.maximum(bits, 0.0, out=bits)  # rounding may leave it a little below
-        if directed.any():
-            bits = np.where(directed[:, None, None], bits * sign, bits)
-        by_pair = cells.weight[part][:, None] / np.maximum(pairs[0], 1)
-        top = top + (bits * by_pair).sum(axis=1)
-        bottom = bottom + (entropy * by_pair).sum(axis=1)
-    # Means over cells, not over pairs: a large cell counts as much as a small one.
-    share: FloatArray = top / np.where(bottom > 1e-9, bottom, np.nan)
-    return np.clip(share, -1.0, 1.0)  # beyond by rounding only
-
-
-def _inside(both: Counts, higher: Counts, larger: Counts, untied: Counts, logs: Lookup) -> tuple[FloatArray, Counts]:
-    """Information in bits times pairs, and the sign of the association.
-
-    A pair of one group counts in both orders, so only agreement matters. Pairs with tied gaps are left out; those with
-    a tied measure give no information, but their gap's sign belongs to the entropy. Counts have the shape (measures,
-    cells, versions), any of which may be 1 for all.
-    """
-    agree = untied - higher - larger + 2 * both
-    bits = logs(agree) + logs(untied - agree) + (untied - logs(untied))
-    return bits, np.sign(2 * agree - untied)
-
-
-def _between(both: Counts, higher: Counts, larger: Counts, untied: Counts, logs: Lookup) -> tuple[FloatArray, Counts]:
-    """Return the same as :func:`_inside` for pairs of different groups."""
+    m, v = len(rising), order.larger.shape[1]
+    both, higher, larger, untied = counts[:m, :, :v], counts[:m, :, v:], counts[m:-1, :, :v], counts[m:-1, :, v:]
+    all_larger, pairs = counts[-1:, :, :v], counts[-1:, :, v:]
+    # n times the mutual information of a 2×2 table: Σ n_ij log n_ij + n log n − Σ n_i· log n_i· − Σ n_·j log n_·j.
+    # Pairs with a tied measure give no information, but the sign of their gap belongs to the entropy.
     a, b, c = both, higher - both, larger - both
     d = (untied - higher) - c
-    # n times the mutual information of a 2×2 table: Σ n_ij log n_ij + n log n − Σ n_i· log n_i· − Σ n_·j log n_·j.
     bits = logs(a) + logs(b) + logs(c) + logs(d) + logs(untied)
     bits -= logs(higher) + logs(untied - higher) + logs(larger) + logs(untied - larger)
-    return bits, np.sign(a * d - b * c)
+    np.maximum(bits, 0.0, out=bits)  # rounding may leave it a little below
+    if directed.any():
+        bits = np.where(directed[:, None, None], bits * np.sign(a * d - b * c), bits)
+    entropy = logs(pairs) - logs(all_larger) - logs(pairs - all_larger)
+    # Means over cells, not over pairs: a large cell counts as much as a small one.
+    by_pair = cells.weight[:, None] / np.maximum(pairs[0], 1)
+    top, bottom = (bits * by_pair).sum(axis=1), (entropy * by_pair).sum(axis=1)
+    share: FloatArray = top / np.where(bottom > 1e-9, bottom, np.nan)
+    return np.clip(share, -1.0, 1.0)  # beyond by rounding only

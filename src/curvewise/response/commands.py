@@ -127,10 +127,7 @@ SHEET_COLUMNS = 7
 TRIED = 16
 
 Gate = Literal["worse", "better", "undecided"]
-Models = Annotated[list[str], Parameter(name="MODEL...", negative="", converter=expand_patterns)]
-OptionalModels = Annotated[
-    list[str], Parameter(name="MODEL...", negative="", show_default=False, converter=expand_patterns)
-]
+Models = Annotated[list[str], Parameter(name="MODEL...", negative="", show_default=False, converter=expand_patterns)]
 
 
 @options(DATA)
@@ -282,7 +279,7 @@ class Perturbing:
 
 @response.command
 def measure(
-    models: OptionalModels = [],
+    models: Models = [],
     /,
     *,
     reading: DataReading,
@@ -405,16 +402,17 @@ class CorpusReading:
 
     def load(self, source: str, signs: dict[str, int | None], shelf: bool) -> ModelCorpus:
         """Read the models; ``signs`` has the measures to judge, and their orientations."""
-        from curvewise.reading.table import parse_json, read_table, read_text
-        from curvewise.response.load import is_specification, load_corpus
+        from curvewise.reading.table import Table, large_files
+        from curvewise.response.load import load_corpus, read_source
 
+        with large_files(self.allow_large):
+            data, _ = read_source(source)
         # The competition's layout says itself which measures there are; a table in JSON does not.
-        path = Path(source)
-        laid_out = path.is_dir() or (path.suffix == ".json" and is_specification(parse_json(read_text(path), path)))
-        usual = _known_orientations(read_table(Path(source)).columns) if shelf and not laid_out else {}
+        laid_out = not isinstance(data, Table)
+        usual = {} if laid_out or not shelf else _known_orientations(data.columns)
         columns = {"gap": self.gap, "task": self.task, "train_accuracy": self.train_accuracy}
         corpus = load_corpus(
-            source,
+            source if laid_out else data,
             columns={role: name for role, name in columns.items() if name is not None},
             hyperparameters=self.hyperparameter or None,
             measures=None if laid_out else list(signs) or None,
@@ -619,7 +617,7 @@ def invariance(
 
 @response.command
 def measures(
-    models: OptionalModels = [],
+    models: Models = [],
     /,
     *,
     reading: DataReading | None = None,
@@ -809,13 +807,13 @@ def show_responses(
     page: Page, curves: Mapping[str, Mapping[str, ResponseCurve]], level: float, gates: Sequence[str]
 ) -> int:
     """Print the curves for one perturbation after another; return the exit status that the gates ask for."""
-    documents, status = {}, DONE
+    documents, statuses = {}, []
     for name, by_model in curves.items():
-        status = max(show_response(page, by_model, level, gates), status)
+        statuses.append(show_response(page, by_model, level, gates))
         documents[name] = page.document
     if len(documents) > 1:
         page.document = {"type": "Responses", "perturbations": documents}
-    return status
+    return max(statuses)
 
 
 def show_response(page: Page, curves: Mapping[str, ResponseCurve], level: float, gates: Sequence[str]) -> int:
@@ -924,8 +922,8 @@ def show_curves(page: Page, curves: Mapping[str, ResponseCurve], level: float) -
     scores = {name: curves[name].scores(level) for name in order}
     columns: dict[str, list[Any]] = {
         "model": order,
-        "clean": _percent(curves[name].clean_accuracy for name in order),
-        "mean": _percent(curves[name].mean_accuracy for name in order),
+        "clean": [f"{curves[name].clean_accuracy:.2%}" for name in order],
+        "mean": [f"{curves[name].mean_accuracy:.2%}" for name in order],
         "Gi": [interval_cell(scores[name]["gi"], bold=name == order[0]) for name in order],
         "Pal": [interval_cell(scores[name]["pal"]) for name in order],
     }
@@ -1006,10 +1004,6 @@ def show_shelf(page: Page) -> None:
 
 def _higher(orientation: int) -> str:
     return "higher" if orientation > 0 else "lower"
-
-
-def _percent(shares: Iterable[float]) -> list[str]:
-    return [f"{share:.2%}" for share in shares]
 
 
 def _cells(intervals: Iterable[tuple[str, Interval]]) -> list[Any]:

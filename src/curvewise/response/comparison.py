@@ -16,10 +16,7 @@ from curvewise.response.curve import SCORES, ResponseCurve, answers_variance, li
 from curvewise.text import format_interval, format_pvalue, interval_cell, pvalue_text
 from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level, interval_columns
 
-# The largest difference there can be.
-REACH = {"gi": 1.0, "mean_accuracy": 1.0}
 _UNITS = {"gi": "", "pal": "", "mean_accuracy": "fraction"}
-_CALLED = {"gi": "Gi-score", "pal": "Pal-score", "mean_accuracy": "mean accuracy"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,14 +68,14 @@ class ResponseComparison(Result):
         }[self.verdict]
         how = "the same perturbed examples" if self.paired else "different examples"
         differences = "; ".join(
-            f"{_CALLED[score]} {format_interval(interval, _UNITS[score])} ({format_pvalue(self.pvalues[score])})"
+            f"{SCORES[score]} {format_interval(interval, _UNITS[score])} ({format_pvalue(self.pvalues[score])})"
             for score, interval in self.differences.items()
             if not math.isnan(self.pvalues[score])
         )
         text = f"{order} (Gi-score). {self.a} minus {self.b} on {how}: {differences}."
         winners = self._winners()
         if len(set(winners.values())) > 1:
-            named = ", ".join(f"{_CALLED[score]} {model}" for score, model in winners.items())
+            named = ", ".join(f"{SCORES[score]} {model}" for score, model in winners.items())
             text += f" The scores name different winners, significantly: {named}."
         return text
 
@@ -91,7 +88,7 @@ class ResponseComparison(Result):
     def readable(self) -> Mapping[str, Sequence[Any]]:
         """Return a row for each score, with its difference and p-value."""
         return {
-            "score": [_CALLED[score] for score in self.differences],
+            "score": [SCORES[score] for score in self.differences],
             "difference": [interval_cell(d, _UNITS[score]) for score, d in self.differences.items()],
             "p": [pvalue_text(p) for p in self.pvalues.values()],
         }
@@ -157,8 +154,8 @@ def compare_responses(
             half, pvalues[score] = _alike(found, apart, reach, level)
         else:
             half, pvalues[score] = _tested(found, spread, degrees, level)
-        # An interval ends where differences do.
-        most = REACH.get(score, math.inf)
+        # An interval ends where differences do: a Pal-score, as a ratio, has no largest one.
+        most = math.inf if score == "pal" else 1.0
         low, high = (float(np.clip(end, -most, most)) for end in (found - half, found + half))
         differences[score] = Interval(found, low, high, level)
     correlation = 0.0
@@ -272,6 +269,8 @@ class ContrastingPairs(Result):
         Largest difference of accuracies, and smallest of gaps, on that scale.
     """
 
+    unlisted = ("curves",)
+
     pairs: tuple[tuple[str, str], ...]
     curves: dict[str, ResponseCurve] = field(repr=False)
     gap: dict[str, float] = field(repr=False)
@@ -290,12 +289,6 @@ class ContrastingPairs(Result):
             for side, name in enumerate("ab"):
                 found[f"{score}_{name}"] = [self.scores[pair[side]][score] for pair in self.pairs]
         found["gi_agrees"] = [x > y for x, y in zip(found["gi_a"], found["gi_b"], strict=True)]
-        return found
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the pairs and scores, ready for JSON."""
-        found = super().to_dict()
-        del found["curves"]
         return found
 
     def sentences(self) -> str:

@@ -18,7 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtrit
 
 from curvewise.errors import InputError
-from curvewise.response.scores import PAL_FLAT, check_magnitudes, cumulative_accuracy, folded, gi_weights, pal_weights
+from curvewise.response.scores import PAL_FLAT, check_magnitudes, cumulative_accuracy, gi_weights, pal_weights
+from curvewise.stats import intervals
+from curvewise.stats.intervals import wilson_interval
 from curvewise.text import format_count, format_table, readable_columns
 from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level, data_frame, plain
 
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-SCORES = ("gi", "pal", "mean_accuracy")
-"""Scores that models are compared by."""
+SCORES = {"gi": "Gi-score", "pal": "Pal-score", "mean_accuracy": "mean accuracy"}
+"""Scores that models are compared by, and what people call them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +55,8 @@ class ResponseCurve(Result):
     settings : dict
         Settings of the measurement: examples, seed, device, precision, …
     """
+
+    unlisted = ("hits", "partners")
 
     magnitude: FloatArray
     correct: NDArray[np.int64]
@@ -164,12 +168,6 @@ class ResponseCurve(Result):
         """The PCD: magnitudes from 0 to 1, and the integral of accuracy up to each."""
         return cumulative_accuracy(self.magnitude, self.accuracy, signs=self.signs)
 
-    @property
-    def folded(self) -> tuple[FloatArray, FloatArray]:
-        """Magnitudes from 0 to 1 as the scores take them, and the accuracy at each."""
-        u, fold = folded(self.magnitude, self.signs)
-        return u, fold @ self.accuracy
-
     def accuracy_interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Wilson's interval of the accuracy at each magnitude.
 
@@ -181,7 +179,7 @@ class ResponseCurve(Result):
             each = zip(np.eye(len(count)), self.accuracy, self.total, strict=True)
             alike = [effective_count(p, seen_variance(w, self), int(n)) for w, p, n in each]
             count = np.minimum(count, alike)
-        return wilson(self.accuracy, count, quantile(level, math.inf))
+        return wilson_interval(self.accuracy, count, check_level(level))
 
     def clean_interval(self, level: float = 0.95) -> Interval:
         """Wilson's interval of the clean accuracy."""
@@ -190,7 +188,7 @@ class ResponseCurve(Result):
         if math.isnan(clean):
             return Interval(clean, math.nan, math.nan, level)
         count = self.clean_total or int(self.total[at[0]])
-        low, high = wilson(np.array(clean), np.array(count), quantile(level, math.inf))
+        low, high = wilson_interval(clean, count, check_level(level))
         return Interval(clean, float(low), float(high), level)
 
     def gi_interval(self, level: float = 0.95) -> Interval:
@@ -229,7 +227,6 @@ class ResponseCurve(Result):
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return all but the single answers, ready for JSON."""
         found = super().to_dict()
-        del found["hits"], found["partners"]
         found["summary"] = found["summary"].replace(self.sentences(), self.sentences(level))
         return found | {"scores": plain(self.scores(level)), "accuracy": plain(self.accuracy)}
 
@@ -417,7 +414,7 @@ def score_interval(curve: ResponseCurve, score: str, level: float) -> Interval:
     else:
         share = min(max(lost, 0.0), 1.0)
         alike = np.array(effective_count(share, variance, count))
-        low, high = (float(end) for end in wilson(np.array(share), alike, times))
+        low, high = map(float, intervals.score_interval(np.array(share), times**2 / alike))
     ends = sorted((best + low * (worst - best), best + high * (worst - best)))
     return Interval(estimate, min(ends[0], estimate), max(ends[1], estimate), level)
 
@@ -434,14 +431,6 @@ def quantile(level: float, degrees: float) -> float:
     """Standard errors that an interval reaches on each side: Student's t, or normal."""
     upper = 0.5 + check_level(level) / 2
     return float(ndtri(upper) if math.isinf(degrees) else stdtrit(max(degrees, 1), upper))
-
-
-def wilson(share: FloatArray, count: FloatArray | NDArray[np.int64], times: float) -> tuple[FloatArray, FloatArray]:
-    """Wilson's interval of shares of so many answers, ``times`` standard errors wide."""
-    wide = times**2 / np.asarray(count)
-    centre = (share + wide / 2) / (1 + wide)
-    half = np.sqrt(share * (1 - share) * wide + wide**2 / 4) / (1 + wide)
-    return np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)
 
 
 def effective_count(share: float, variance: float, examples: int) -> float:

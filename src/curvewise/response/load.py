@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from curvewise.errors import InputError, arg, brief, format_path, list_names
 from curvewise.reading.roles import (
     SETTINGS,
+    STATUS,
     TOPS,
     ColumnMap,
     ColumnRoles,
@@ -26,6 +27,7 @@ from curvewise.reading.roles import (
     find_roles,
     fractions,
     is_status,
+    keep_ended,
     named_unit,
     normal,
     synonyms,
@@ -69,8 +71,11 @@ ROLES = tuple(
 )
 # A loss on test data is no measure: it is what measures should predict.
 _NEITHER = synonyms("""
-    seed fold seconds time date epoch epochs index learner n test_loss val_loss validation_loss loss_test
+    seed fold seconds time date epoch epochs index test_loss val_loss validation_loss loss_test
     status run_status""")
+_EPOCHS = synonyms("epoch epochs")
+# In a corpus of a study these are settings where they vary, but a learner may also be the name of each model.
+_OF_A_STUDY = synonyms("learner n")
 _SETTING = re.compile(r"(hp|hparam|hparams|hyperparameter|hyperparameters|param|params)[._:/]+.+")
 _MEASURE = re.compile(r"(measure|measures|prediction|predictions)[._:/]+.+")
 RESERVED = ("model", "task", "gap", "train_accuracy")
@@ -101,11 +106,11 @@ def load_corpus(
         dict with ``model_specs`` and ``prediction``.
     columns : dict, optional
         Which column has a role: ``{"gap": "difference", "task": "suite"}``. Roles are model, task, gap, train_accuracy,
-        test_accuracy, train_error and test_error; None leaves one out. Others are found by name. Without a gap it is
-        the difference of training and test accuracy, or of test and training error.
+        test_accuracy, train_error, test_error and status; None leaves one out. Others are found by name. Without a gap
+        it is the difference of training and test accuracy, or of test and training error.
     hyperparameters, measures : sequence of str, optional
-        Columns. If only hyperparameters are named, other numbers are measures. Other
-        columns are distinguished by prefixes (``hp.depth``, ``measure.gi``), by usual names of
+        Columns. If only hyperparameters are named, other numbers are measures. Other columns are distinguished by
+        prefixes (``hp.depth``, ``measure.gi``), by the names of :func:`list_measures`, by usual names of
         hyperparameters, and by whether values repeat; where that leaves a doubt it is an error.
     orientation : dict of str to {1, -1}, optional
         Of measures: 1 where more should mean a larger gap, -1 where a smaller one.
@@ -120,7 +125,9 @@ def load_corpus(
     Returns
     -------
     ModelCorpus
-        Models without a gap or a measure are kept, with NaN, and noted.
+        Models without a gap or a measure are kept, with NaN, and noted. Where a column called status or state says of
+        every row that it is finished, failed, running, …, only finished models are taken, and the others are counted in
+        ``notes``: a model that was stopped halfway has a gap, too. ``columns={"status": None}`` takes all.
 
     Raises
     ------
@@ -142,7 +149,7 @@ def load_corpus(
     if unit not in (None, "fraction", "percent"):
         raise InputError(f"{arg('unit', unit)}: gaps and accuracies are 'fraction' or 'percent'.")
     with large_files(allow_large):
-        data, name = _read(source)
+        data, name = read_source(source)
         if isinstance(data, Path) or is_specification(data):
             given = {"columns": columns, "hyperparameters": hyperparameters, "measures": measures}
             if odd := [k for k, v in given.items() if v]:
@@ -158,7 +165,7 @@ def load_corpus(
         if predictions is not None:
             raise InputError(f"{arg('predictions')} goes with the competition's layout, which this is not.")
         table = data if isinstance(data, Table) else read_table(data)
-    roles = _find_columns(table, columns, hyperparameters, measures, orientation or ())
+    table, roles = _find_columns(table, columns, hyperparameters, measures, orientation or ())
     return _from_table(table, roles, orientation, unit)
 
 
@@ -225,7 +232,7 @@ def join_corpora(corpora: Mapping[str, ModelCorpus]) -> ModelCorpus:
     )
 
 
-def _read(source: Any) -> tuple[Any, str]:
+def read_source(source: Any) -> tuple[Any, str]:
     """Read a folder, a table, or data that may be a table or specifications; return it with its name."""
     if not isinstance(source, str | PathLike):
         return source, "the dict"
@@ -257,8 +264,11 @@ def _find_columns(
     hyperparameters: Sequence[str] | None,
     measures: Sequence[str] | None,
     oriented: Collection[str],
-) -> CorpusColumns:
-    """Find the column of each role, and tell hyperparameters from measures; one with an orientation is a measure."""
+) -> tuple[Table, CorpusColumns]:
+    """Find the column of each role, and tell hyperparameters from measures; one with an orientation is a measure.
+
+    The table comes back without the models whose training did not end.
+    """
     for name, listed in (("hyperparameters", hyperparameters), ("measures", measures)):
         if isinstance(listed, str):
             raise InputError(f"{arg(name, listed)} is one text: give a list of columns.")
@@ -268,7 +278,8 @@ def _find_columns(
     named = {k for v in (columns or {}).values() if v for k in ([v] if isinstance(v, str) else v)}
     oriented = {k for k in oriented if k in table.columns} - taken - named
     free = {k: cells for k, cells in table.columns.items() if k not in taken | oriented}
-    one = find_roles(free, table.source, ROLES, columns)
+    one = find_roles(free, table.source, (*ROLES, STATUS), columns)
+    table = keep_ended(table, one.get("status"))
     rest = [k for k in table.columns if k in oriented or k in one.rest]
     known = {k: "measure" if k in oriented else _kind(k, table.columns[k]) for k in rest}
     settings = tuple(hyperparameters or [k for k in rest if known[k] == "hyperparameter"])
@@ -282,7 +293,7 @@ def _find_columns(
             f"{arg('hyperparameters', unclear)} or {arg('measures', unclear)}."
         )
     left = tuple(k for k in rest if k not in (*settings, *scores))
-    return CorpusColumns(one, settings, scores, left, hyperparameters is None or measures is None)
+    return table, CorpusColumns(one, settings, scores, left, hyperparameters is None or measures is None)
 
 
 def _kind(name: str, cells: Column) -> str:
@@ -290,15 +301,16 @@ def _kind(name: str, cells: Column) -> str:
     repeats = len(cells) / len(set(texts(cells)))
     measured = is_measured(cells)
     plain = name.strip().lower()
-    # In order: a prefix, a usual name, then the values. A setting takes few values (4 models each, say), a measure
-    # hardly ever the same twice; what lies between is asked back.
+    # In order: a prefix, a usual name of a setting or of our own measures, then the values. A setting takes few values
+    # (4 models each, say), a measure hardly ever the same twice; what lies between is asked back.
     rules: list[tuple[str, Callable[[], bool]]] = [
         ("hyperparameter", lambda: bool(_SETTING.fullmatch(plain))),
         ("measure", lambda: bool(_MEASURE.fullmatch(plain))),
-        ("neither", lambda: normal(name) in _NEITHER or is_status(name, cells)),
+        ("neither", lambda: normal(name) in _NEITHER or is_status(name, cells) or all(map(is_missing, cells))),
         ("neither", lambda: any(role.is_called(name) for role in ROLES)),
-        ("neither", lambda: all(map(is_missing, cells))),
+        ("measure", lambda: measured and plain in KNOWN_ORIENTATION),
         ("hyperparameter", lambda: normal(name) in SETTINGS),
+        ("hyperparameter" if repeats >= 2 else "neither", lambda: normal(name) in _OF_A_STUDY),
         ("hyperparameter", lambda: not measured and repeats >= 2),
         ("neither", lambda: not measured),
         ("hyperparameter", lambda: repeats >= 4),
@@ -311,7 +323,7 @@ def _from_table(
     table: Table, roles: CorpusColumns, orientation: Mapping[str, int] | None, unit: str | None
 ) -> ModelCorpus:
     gap, train, gap_note = _gap(table, roles.of, unit)
-    names, name_note = _models(table, roles.of)
+    names, name_note = _models(table, roles)
     values = {name: numbers(table, name) for name in roles.measures}
     task = roles.of.get("task")
     notes = [
@@ -392,22 +404,43 @@ def _check_sign(
         )
 
 
-def _models(table: Table, roles: ColumnRoles) -> tuple[tuple[str, ...], list[str]]:
+def _models(table: Table, roles: CorpusColumns) -> tuple[tuple[str, ...], list[str]]:
     """Name the models; those that are there twice are numbered."""
-    column = roles.get("model")
+    column = roles.of.get("model")
     if column is None:
         return tuple(f"model {row}" for row in table.rows), ["models are numbered by their rows"]
-    task = roles.get("task")
+    task = roles.of.get("task")
     where = names_in(table, task) if task else [""] * len(table)
     names = names_in(table, column)
     count = Counter(zip(where, names, strict=True))
     if max(count.values()) == 1:
         return tuple(names), [f"models from {column!r}"]
+    _check_repeated(table, list(zip(where, names, strict=True)), roles.left_out)
     unique = [
         name if count[place, name] == 1 else f"{name} (row {row})"
         for place, name, row in zip(where, names, table.rows, strict=True)
     ]
     return tuple(unique), [f"models from {column!r}, with the row where a name is there twice"]
+
+
+def _check_repeated(table: Table, models: Sequence[tuple[str, str]], left_out: Sequence[str]) -> None:
+    """Raise for rows of a model that are alike or are its epochs: they would count as models of their own."""
+    rows = list(zip(models, *map(texts, table.columns.values()), strict=True))
+    for row, count in Counter(rows).items():
+        if count > 1:
+            here = [number for number, other in zip(table.rows, rows, strict=True) if other == row]
+            raise InputError(
+                f"{table.source} has the same row for model {brief(row[0][1])} {count} times, in rows "
+                f"{list_names(here)}: remove all but one, or, if these are models of their own, add a column such as "
+                "seed that tells them apart."
+            )
+    for name in left_out:
+        epochs = set(zip(models, texts(table.columns[name]), strict=True))
+        if normal(name) in _EPOCHS and len(epochs) > len(set(models)):
+            raise InputError(
+                f"{table.where(name)} has several values for one model: keep the last row of each, or, if these are "
+                f"models of their own, name it with {arg('hyperparameters', [name])} among the others."
+            )
 
 
 # As list_measures() declares them, without torch (a test compares the two); and the scores of measure_invariance.

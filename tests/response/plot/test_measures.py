@@ -102,9 +102,9 @@ def test_scores_stand_with_intervals_the_best_on_top(judged):
     for line, task in zip(tasks, judged.tasks, strict=True):
         wanted = [100 * judged.row(m, task).cmi.estimate for m in order]
         np.testing.assert_allclose(line.get_xdata(), wanted)
-    # The first measure is the gap itself: within a task nothing is known of its error.
+    # The first measure is the gap itself: nothing is known of its error, within a task or on average.
     ends = [(100 * r.cmi.low, 100 * r.cmi.high) for r in judged.rows if not np.isnan(r.cmi.low)]
-    assert len(ends) == len(judged.rows) - 2
+    assert len(ends) == len(judged.rows) - 3
     np.testing.assert_allclose(bars(ax), sorted(ends))
     null = np.concatenate([line.get_xdata() for line in of(ax.lines, "curvewise-null")])
     np.testing.assert_allclose(np.sort(null), np.sort([100 * r.null_mean for r in judged.rows]))
@@ -124,7 +124,7 @@ def test_one_task_and_many_tasks():
     ax = draw(many)
     assert len(of(ax.lines, "curvewise-score")) == 1
     assert len(of(ax.lines, "curvewise-task")) == 6
-    assert len(bars(ax)) == 4
+    assert len(bars(ax)) == 3  # the first measure is the gap itself, of unknown error
 
 
 def test_other_scores_have_no_intervals(judged):

@@ -10,7 +10,7 @@ import itertools
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -272,17 +272,8 @@ def coded(logits: Tensor, labels: Tensor) -> Tensor:
     return torch.where(has_answer(logits), right, BROKEN)
 
 
-class ValueSource(Protocol):
-    """Values for the second half of a network, by position of the examples in the sample.
-
-    All values are copies, which the network may change.
-    """
-
-    def values(self, rows: Tensor) -> tuple[Tensor, ...]:
-        """Return the values to perturb first, then all others that are needed."""
-
-    def first(self, rows: Tensor) -> Tensor:
-        """Return the values to perturb."""
+# Values for the second half of a network, by position of the examples in the sample. All are copies, which the network
+# may change.
 
 
 class NetworkInputs:
@@ -366,6 +357,9 @@ class ComputedFeatures:
     def first(self, rows: Tensor) -> Tensor:
         """Return the values to perturb."""
         return self.values(rows)[0]
+
+
+ValueSource: TypeAlias = NetworkInputs | StoredFeatures | ComputedFeatures
 
 
 def store_features(found: Iterable[tuple[Tensor, ...]], rows: Tensor, size: int) -> StoredFeatures:

@@ -40,11 +40,10 @@ from curvewise.response.networks.trial import (
     ExecutionPlan,
     Magnitudes,
     Trial,
-    check_count,
     check_kind,
     read_sample,
 )
-from curvewise.types.results import as_floats
+from curvewise.types.results import as_floats, check_whole
 
 # Numbers of batches at which sensitivity is measured; the paper uses 180.
 BATCHES = (5, 10, 20, 45, 90, 180)
@@ -322,8 +321,7 @@ def judge_sensitivity(
         raise InputError("models must be a dict with exactly the names of the corpus.")
     if len(corpus.task_names) > 1:
         raise InputError(f"has {len(corpus.task_names)} tasks: give the models of one.", argument="corpus")
-    check_count(batch, "batch", 1)
-    plan = _SensitivityPlan.of(batches, batch, repeats, rng)
+    plan = _SensitivityPlan.of(batches, check_whole(batch, "batch", 1), repeats, rng)
     found: dict[int, dict[str, list[float]]] = {}
     notes: dict[str, str] = {}
     alarms: dict[str, None] = {}
@@ -369,12 +367,11 @@ class _SensitivityPlan(NamedTuple):
     def of(
         cls, batches: Sequence[int] | None, batch: int, repeats: int, rng: int | np.random.Generator
     ) -> _SensitivityPlan:
-        check_count(repeats, "repeats", 2)
         counts = np.unique(np.asarray(BATCHES if batches is None else batches))
         if counts.dtype.kind not in "iu" or not counts.size or counts[0] < 1:
             raise InputError("give whole numbers of at least 1.", argument="batches", value=batches)
         # A seed for each repeat: more repeats leave the first ones as they are.
-        seeds = np.random.default_rng(_seed(rng)).integers(2**62, size=repeats).tolist()
+        seeds = np.random.default_rng(_seed(rng)).integers(2**62, size=check_whole(repeats, "repeats", 2)).tolist()
         return cls(counts, batch, seeds, batches is not None)
 
     def trials(
@@ -699,14 +696,6 @@ def single_perturbation(
     return found, (low, high)
 
 
-class InvarianceScores(NamedTuple):
-    """Scores of a network on training data that may predict its invariance on test data."""
-
-    gi: float
-    mean_accuracy: float
-    augmented_accuracy: float
-
-
 def invariance_scores(
     model: nn.Module,
     train: Any,
@@ -717,7 +706,7 @@ def invariance_scores(
     examples: int | None = None,
     device: Device = None,
     rng: int = 0,
-) -> InvarianceScores:
+) -> tuple[float, float, float]:
     """Gi-score, mean accuracy of the response curve, and accuracy on a tenth perturbed at random.
 
     All three on training data; see :func:`curvewise.study.measure_invariance`.
@@ -727,4 +716,4 @@ def invariance_scores(
         how: dict[str, Any] = {"examples": examples, "signs": "keep", "device": device, "rng": rng}  # as in the paper
         curve = measure_response(model, train, perturbation, magnitudes=magnitudes, progress=False, **how)
     augmented = perturbed_accuracy(model, train, perturbation, reach, examples=SHARE, device=device, rng=rng)
-    return InvarianceScores(curve.gi, curve.mean_accuracy, augmented)
+    return curve.gi, curve.mean_accuracy, augmented

@@ -21,6 +21,7 @@ from torch import Tensor
 from curvewise.errors import InputError, arg, list_names, suggest
 from curvewise.nn import augmentation
 from curvewise.nn.augmentation import hashed, uniform
+from curvewise.types.results import check_whole
 
 Custom = Callable[[Tensor, float, torch.Generator], Tensor]
 
@@ -381,8 +382,7 @@ def usual_magnitudes(perturbation: str | Perturbation | Custom, count: int = 10)
     >>> usual_magnitudes("rotation", 5).tolist()
     [-30.0, -15.0, 0.0, 15.0, 30.0]
     """
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 2:
-        raise InputError("give a whole number of at least 2.", argument="count", value=count)
+    count = check_whole(count, "count", 2)
     found = find_perturbation(perturbation)
     low, high = found.usual
     # Symmetrised, as linspace rounds the two halves differently.

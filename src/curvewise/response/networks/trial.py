@@ -16,7 +16,7 @@ from curvewise.nn.data import Sample, channels_last, draw_sample, is_channels_la
 from curvewise.nn.devices import PRECISIONS
 from curvewise.response.networks.perturbations import Custom, Perturbation, find_perturbation, usual_magnitudes
 from curvewise.response.scores import check_magnitudes, folded
-from curvewise.types.results import FloatArray, as_floats
+from curvewise.types.results import FloatArray, as_floats, check_whole
 
 Integers = NDArray[np.int64]
 Magnitudes = ArrayLike | int | str | None
@@ -60,7 +60,7 @@ class Execution:
         if self.precision not in PRECISIONS:
             raise InputError(f"use one of {list_names(PRECISIONS)}.", argument="precision", value=self.precision)
         if self.batch is not None:
-            check_count(self.batch, "batch", 1)
+            object.__setattr__(self, "batch", check_whole(self.batch, "batch", 1))
 
 
 Device = str | torch.device | Execution | None
@@ -190,13 +190,6 @@ def read_sample(
     return draw_sample(data, given.pop("labels", None), examples=examples, rng=rng, **given)
 
 
-def check_count(value: Any, argument: str, least: int) -> None:
-    """Refuse what is not a whole number, or too small."""
-    number = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not number or value < least:
-        raise InputError(f"give a whole number of at least {least}.", argument=argument, value=value)
-
-
 def _grid(perturbation: Perturbation, magnitudes: Magnitudes) -> FloatArray:
     if isinstance(magnitudes, str):
         if magnitudes != "paper":
@@ -204,7 +197,7 @@ def _grid(perturbation: Perturbation, magnitudes: Magnitudes) -> FloatArray:
         perturbation, magnitudes = replace(perturbation, usual=perturbation.paper_range), None
     if magnitudes is None or isinstance(magnitudes, int | np.integer):
         if magnitudes is not None:
-            check_count(magnitudes, "magnitudes", 2)
+            check_whole(magnitudes, "magnitudes", 2)
         # With two directions an odd number, so that 0 is among them.
         usual = 11 if perturbation.usual[0] < 0 < perturbation.usual[1] else 10
         return usual_magnitudes(perturbation, usual if magnitudes is None else int(magnitudes))

@@ -29,7 +29,7 @@ from curvewise.drawing.style import (
     style,
 )
 from curvewise.errors import InputError
-from curvewise.response.curve import CorpusSensitivity, ResponseCurve, ResponseSensitivity
+from curvewise.response.curve import SCORES, CorpusSensitivity, ResponseCurve, ResponseSensitivity
 from curvewise.types.results import FloatArray, check_level
 
 Curves: TypeAlias = ResponseCurve | Iterable[ResponseCurve] | Mapping[str, ResponseCurve]
@@ -45,7 +45,6 @@ IDEAL, CLEAN, GI, CUMULATIVE = "curvewise-ideal", "curvewise-clean", "curvewise-
 LINE, REPEAT, EXPECTED = "curvewise-line", "curvewise-repeat", "curvewise-expected"
 """Group ids of artists."""
 
-LABELS = {"gi": "Gi-score", "pal": "Pal-score", "mean_accuracy": "mean accuracy"}
 # Curves that can be distinguished, in a figure of ours and in someone's Axes.
 MANY = {True: 20, False: 10}
 # Names of the lowest and of the highest Gi-scores where there are many curves.
@@ -391,7 +390,7 @@ def plot_sensitivity(
     Axes
         The Axes given, or those of the first panel.
     """
-    choose("score", score, tuple(LABELS))
+    choose("score", score, tuple(SCORES))
     kind = _choose_kind(kind, ax, ("score", "time"))
     timed = bool(np.isfinite(result.seconds).any())
     if kind == "time" and not timed:
@@ -426,10 +425,10 @@ def plot_corpus_sensitivity(
     Axes
         The Axes given, or the new ones.
     """
-    choose("score", score, tuple(LABELS))
+    choose("score", score, tuple(SCORES))
     with canvas(ax) as (ax, own):
         _series(ax, result, 100 * result.values[score], INK)
-        ax.set_ylabel(f"CMI × 100 of the {LABELS[score]}")
+        ax.set_ylabel(f"CMI × 100 of the {SCORES[score]}")
         said = (
             f"{shorten(clean(result.perturbation), 30)}, {result.models} models, {result.values[score].shape[1]} "
             "repeats on fresh examples (dots); shaded: ± their standard deviation."
@@ -446,8 +445,8 @@ def _score(ax: Axes, result: ResponseSensitivity, score: str) -> None:
     for sign in (-1, 1):
         look: dict[str, Any] = {"color": NEUTRAL, "ls": "--", "lw": 1.3, "label": "_expected"}
         ax.plot(result.batches, mean + sign * spread, gid=EXPECTED, **look)
-    ax.set_ylabel(LABELS[score])
-    ax.set_title(f"{LABELS[score]} ± standard deviation", loc="left")
+    ax.set_ylabel(SCORES[score])
+    ax.set_title(f"{SCORES[score]} ± standard deviation", loc="left")
 
 
 def _time(ax: Axes, result: ResponseSensitivity) -> None:

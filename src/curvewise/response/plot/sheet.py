@@ -17,7 +17,7 @@ from curvewise.drawing.marks import finish
 from curvewise.drawing.panels import figure_size
 from curvewise.drawing.style import new_axes, style
 from curvewise.errors import InputError, arg
-from curvewise.types.results import FloatArray, as_floats
+from curvewise.types.results import FloatArray, as_floats, check_whole
 
 if TYPE_CHECKING:
     from curvewise.response.networks.perturbations import Perturbation
@@ -85,9 +85,8 @@ def plot_perturbed(
     ['-0.5', '0', '0.5']
     """
     from curvewise.response.networks.perturbations import find_perturbation
-    from curvewise.response.networks.trial import check_count
 
-    check_count(examples, "examples", 1)
+    examples = check_whole(examples, "examples", 1)
     how = find_perturbation(perturbation)
     random = np.random.default_rng(rng)
     seed = int(random.integers(2**31))
