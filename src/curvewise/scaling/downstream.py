@@ -330,12 +330,9 @@ class _Steps:
 
     def losses(self, places: FloatArray, level: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the predicted task loss with its prediction band: low, estimate, high."""
-        n, d = places.T
         with quietly():
-            band, expected = (self.law.prediction(n, d, interval=k, level=level) for k in ("prediction", "confidence"))
-        # With few runs the expected loss can be less certain than the drift of published laws suggests.
-        low, high = np.fmin(band["low"], expected["low"]), np.fmax(band["high"], expected["high"])
-        return low, band["loss"], high
+            band = self.law.prediction(*places.T, interval="prediction", level=level)
+        return band["low"], band["loss"], band["high"]
 
     def accuracies(
         self, loss_low: FloatArray, loss: FloatArray, loss_high: FloatArray, level: float

@@ -22,8 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, stdtrit
 
+from curvewise.errors import InputError, arg
 from curvewise.scaling.forms import BLOCK, FORMS, HUBER, Bowl, Data, Form, Place, fit_global, minimise
 from curvewise.scaling.runs import ScalingRuns, count_sizes
+from curvewise.text import format_count
 from curvewise.types.results import FloatArray
 
 FAMILY = ("additive", "tied", "coupled")
@@ -198,6 +200,11 @@ def fit_forecast(
     # Beside others, a form that nearly interpolates the runs has nothing to say.
     spare = 1 if len(designs) > 1 else 0
     members = [m for m in (_fit(runs, design, loss, spare, base) for design in designs) if m is not None]
+    if not members:
+        raise InputError(
+            f"holds {format_count(runs.count, 'run')}, too few to weigh forms: choose one with {arg('form', 'tied')}.",
+            argument="runs",
+        )
     if len(members) == 1:
         return Forecast((members[0],), runs, loss, base)
     inner = inner_errors(runs, [m.design for m in members], loss, base)

@@ -24,11 +24,13 @@ from curvewise.scaling.optimum import (
     short,
 )
 from curvewise.scaling.runs import ScalingRuns, input_warnings
-from curvewise.text import format_count, format_interval
+from curvewise.text import format_count, format_interval, format_number
 from curvewise.types.results import FloatArray, Interval, as_floats, check_level
 
 GAP = 0.1
 """Gap in log C from which runs belong to different budgets: budgets of a study differ by factors."""
+SPAN = 2.0
+"""Ratio of the largest compute at a budget to the smallest from which losses there differ by more than model size."""
 FEWEST_SIZES = 4
 """Sizes at a budget that show a parabola and how well it fits."""
 
@@ -139,7 +141,8 @@ def fit_isoflops(
     Returns
     -------
     IsoflopFit
-        Budgets without a minimum between their smallest and largest model are left out, and warnings say so.
+        Budgets without a minimum between their smallest and largest model, and those whose runs differ in compute by
+        more than two times, are left out, and warnings say so.
 
     Notes
     -----
@@ -215,6 +218,10 @@ def _minima(
     minima, dropped = [], []
     for c, rows in budget_groups(runs, budgets):
         x, y = np.log(runs.params[rows]), runs.loss[rows]
+        spent = (runs.compute if runs.flops is None else runs.flops)[rows]
+        if spent.max() > SPAN * spent.min():
+            dropped.append((c, f"its runs differ in compute by {format_number(spent.max() / spent.min(), 2)} times"))
+            continue
         if len(np.unique(x)) < FEWEST_SIZES:
             dropped.append((c, f"{format_count(len(np.unique(x)), 'size')} only"))
             continue

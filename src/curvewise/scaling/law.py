@@ -393,7 +393,8 @@ class ScalingLaw(Refittable):
             Distinct tokens, for a law of repeated data.
         interval : {"confidence", "prediction"}
             Of the expected loss, if the form is right; or of the loss of one new run, which includes its noise and how
-            far laws drift off beyond the largest compute, calibrated on published data sets.
+            far laws drift off beyond the largest compute, calibrated on published data sets. It holds all of the
+            confidence interval.
         level : float
             Coverage.
         """
@@ -414,13 +415,11 @@ class ScalingLaw(Refittable):
         at = _places(params, tokens, unique_tokens)
         warn_all(map(Message, self.extrapolation(params, tokens)))
         centre = self._forecast.log_loss(at)
-        if interval == "confidence":
-            low, high = self._uncertainty.log_losses(at, level)
-        elif not self._uncertainty.known:
-            low = high = np.full(len(centre), np.nan)
-        else:
+        low, high = self._uncertainty.log_losses(at, level)
+        if interval == "prediction":
+            # With few runs the expected loss can be less certain than the drift of published laws suggests.
             half = self._forecast.band_half_width(at, level)
-            low, high = centre - half, centre + half
+            low, high = np.minimum(low, centre - half), np.maximum(high, centre + half)
         return {
             "params": np.exp(at.params),
             "tokens": np.exp(at.tokens),

@@ -26,6 +26,11 @@ FLAT = 0.05
 """Range of log D/N, or of log N D, below which it counts as constant."""
 PERPLEXITY = 20.0
 """Values above this are no cross-entropy: that of a uniform guess among 400 million tokens is 20."""
+MANY = 5
+"""Rows of one size that show how much they differ."""
+SWEEP = 0.02
+"""Spread of log loss among rows of one size that seeds do not explain: theirs is 0.002 to 0.003 in published runs, that
+of a search for hyperparameters 0.12."""
 UNITS = ("loss", "perplexity")
 ROWS = ("params", "tokens", "flops", "loss", "run", "unique_tokens", "step", "source", "flagged")
 """Fields of runs, which are also the roles of columns in a file."""
@@ -331,6 +336,14 @@ def input_warnings(runs: ScalingRuns) -> list[str]:
             f"Runs of {len(distinct(runs.source))} sources ({list_names(distinct(runs.source), 4)}) are fitted as one "
             "law: losses on different data or tokens are not comparable. Select one source."
         )
+    gaps = _gaps_at_one_size(runs)
+    spread = float(np.subtract(*np.quantile(gaps, [0.75, 0.25]))) if len(gaps) else 0.0
+    if spread > SWEEP:
+        notes.append(
+            f"The middle half of the losses of models of one size spans {spread:.0%} ({format_count(len(gaps), 'row')} "
+            f"of sizes with {MANY} and more): are these trials of a search for hyperparameters? Fit the best of each "
+            "size: a law of all describes no model that anyone would train."
+        )
     if runs.checkpoints == "unclear":
         notes.append(
             "Rows look like checkpoints of one training, and no column names the run: they are not independent, so "
@@ -338,6 +351,15 @@ def input_warnings(runs: ScalingRuns) -> list[str]:
             "if each row is a run of its own."
         )
     return [Message(note) for note in notes]
+
+
+def _gaps_at_one_size(runs: ScalingRuns) -> FloatArray:
+    """Return log losses less the mean of their size, for sizes with many rows: only chance should tell these apart."""
+    sizes = [runs.params, runs.tokens] + [v for v in (runs.unique_tokens,) if v is not None]
+    _, size, counts = np.unique(np.stack(sizes), axis=1, return_inverse=True, return_counts=True)
+    size, logs = size.ravel(), np.log(runs.loss)
+    gaps = logs - (np.bincount(size, logs) / counts)[size]
+    return np.asarray(gaps[counts[size] >= MANY])
 
 
 def pair_names(names: tuple[str, str] | None, a: str, b: str) -> tuple[str, str]:
