@@ -115,11 +115,11 @@ def fit_power_law(x: ArrayLike, y: ArrayLike, *, std: ArrayLike | None = None, l
     covariance = np.diag([scale / spread, scale / float(w.sum())])
     quantile = float(stdtrit(degrees, 0.5 + level / 2)) if degrees > 0 else np.nan
     half = quantile * np.sqrt(covariance[0, 0])
-    start = middle - slope * centre
-    wide = quantile * np.sqrt(covariance[1, 1] + centre**2 * covariance[0, 0])
+    exponent = Interval(slope, slope - half, slope + half, level)
+    law = PowerLaw(exponent, exponent, covariance, middle, centre, degrees)
     with np.errstate(over="ignore"):
-        factor = Interval(float(np.exp(start)), float(np.exp(start - wide)), float(np.exp(start + wide)), level)
-    return PowerLaw(Interval(slope, slope - half, slope + half, level), factor, covariance, middle, centre, degrees)
+        at_one = np.exp(law.at(np.ones(1), level)).ravel().tolist()
+    return law._replace(coefficient=Interval(*at_one, level))
 
 
 def fit_isoflops(
@@ -316,11 +316,6 @@ class IsoflopFit(Refittable):
         with quietly():
             interval = self.compute_optimal(at, level=level).tokens_per_param
         return measure_sensitivity(self.runs, answer, at, interval, drop)
-
-    @property
-    def all_warnings(self) -> tuple[str, ...]:
-        """The warnings, with that of answers that depend on which runs are fitted."""
-        return (*self.warnings, *self._sensitivity(None, None, 0.95).warnings)
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Return a row for each budget: its minimum."""
