@@ -288,15 +288,10 @@ def optimal(
     draw: Any = partial(law.plot, what=what, budget=budget, level=level)
     if windows is None:
         return page.answer(result, title, draw=draw, warnings=law.all_warnings)
-    return page.answer(
-        result,
-        title,
-        further={windows.table_note(): windows.readable()},
-        document={"sensitivity": windows.to_dict()},
-        # The windows that were asked for say the same as the usual ones, for this budget.
-        warnings=[*law.warnings, *windows.warnings],
-        draw=windows.plot if what == "sensitivity" else draw,
-    )
+    # The windows that were asked for say the same as the usual ones, for this budget.
+    further, warnings = {windows.table_note(): windows.readable()}, [*law.warnings, *windows.warnings]
+    draw, document = windows.plot if what == "sensitivity" else draw, {"sensitivity": windows.to_dict()}
+    return page.answer(result, title, further=further, document=document, warnings=warnings, draw=draw)
 
 
 @scaling.command
@@ -346,23 +341,21 @@ def isoflops(
     runs = reading.load(file)
     with quietly():
         result = fit_isoflops(runs, budgets=nominal or None, weighted=weighted, level=level)
-    further: dict[str, Mapping[str, Any]] = {}
-    document: dict[str, Any] = {}
-    warnings: Sequence[str] = ()
-    draw = result.plot
-    if budget:
-        with quietly():
+        further: dict[str, Mapping[str, Any]] = {}
+        document: dict[str, Any] = {}
+        warnings: Sequence[str] = ()
+        draw = result.plot
+        if budget:
             optimum = result.compute_optimal(budget if len(budget) > 1 else budget[0], level=level)
-        warnings = optimum.warnings
-        document["optimal"] = optimum.to_dict()
-        table = {k: v for k, v in optimum.readable().items() if k != "loss"}
-        further[f"Compute-optimal size ({level:.0%} intervals)"] = table
-    if sensitivity or drop or what == "sensitivity":
-        with quietly():
+            warnings = optimum.warnings
+            document["optimal"] = optimum.to_dict()
+            table = {k: v for k, v in optimum.readable().items() if k != "loss"}
+            further[f"Compute-optimal size ({level:.0%} intervals)"] = table
+        if sensitivity or drop or what == "sensitivity":
             windows = result.sensitivity(max(budget, default=None), drop=drop or None, level=level)
-        document["sensitivity"] = windows.to_dict()
-        further[windows.table_note()] = windows.readable()
-        draw = windows.plot if what == "sensitivity" else draw
+            document["sensitivity"] = windows.to_dict()
+            further[windows.table_note()] = windows.readable()
+            draw = windows.plot if what == "sensitivity" else draw
     title = f"{result.name}: minima of {format_count(len(result.budget), 'budget')}"
     return page.answer(result, title, further=further, document=document, warnings=warnings, draw=draw)
 

@@ -602,13 +602,14 @@ class Forecast:
 
         It is that of the residuals of the half of the rows that is nearest in compute: small runs are often noisier.
         """
-        rows, size = len(self.runs), self.members[0].data.size
+        rows = len(self.runs)
         square = (self.log_loss(make_place(self.runs)) - np.log(self.runs.loss)) ** 2
         count = min(max(-(-rows // 2), NEAREST_LEAST), rows)
         distance = np.abs((at.params + at.tokens)[:, None] - np.log(self.runs.params * self.runs.tokens))
         nearest = np.argpartition(distance, count - 1, axis=1)[:, :count]
-        # Each row has lost its share of the parameters' degrees of freedom.
-        return np.asarray(np.sqrt(square[nearest].sum(axis=1) / max(count * (1 - size / rows), 2.0)))
+        # Each row has lost its share of the parameters' degrees of freedom, of which checkpoints of a run have one.
+        left = 1 - self.members[0].data.size / self.runs.count
+        return np.asarray(np.sqrt(square[nearest].sum(axis=1) / max(count * left, 2.0)))
 
     @cached_property
     def drift(self) -> float:
@@ -656,7 +657,7 @@ class Forecast:
     def band_half_width(self, at: Place, level: float) -> FloatArray:
         """Half the width of the prediction band of log loss for one new run."""
         size = self.leading.data.size
-        quantile = float(stdtrit(max(len(self.runs) - size, 2), 0.5 + level / 2))
+        quantile = float(stdtrit(max(self.runs.count - size, 2), 0.5 + level / 2))
         return self.half_width(at, quantile, float(ndtri(0.5 + level / 2) / ndtri(0.975)))
 
     def half_width(self, at: Place, quantile: float, level_ratio: float = 1.0) -> FloatArray:

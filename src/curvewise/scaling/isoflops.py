@@ -98,12 +98,10 @@ def fit_power_law(x: ArrayLike, y: ArrayLike, *, std: ArrayLike | None = None, l
         shapes = f"{given_x.shape}, {given_y.shape}" + ("" if std is None else f" and {spreads.shape}")
         raise InputError(f"x, y and std must be lists of one length; their shapes are {shapes}.")
     for name, values in (("x", given_x), ("y", given_y), ("std", spreads)):
-        left_out = np.isnan(values) if name != "x" else np.zeros(len(values), dtype=np.bool_)
-        if not (left_out | ((values > 0) & np.isfinite(values))).all():
+        if not (((values > 0) & np.isfinite(values)) | (np.isnan(values) & (name != "x"))).all():
             raise InputError("must hold finite numbers above 0.", argument=name)
     known = ~np.isnan(given_y) & ~np.isnan(spreads)
-    weights = 1.0 / spreads**2
-    log_x, log_y, w = np.log(given_x[known]), np.log(given_y[known]), weights[known]
+    log_x, log_y, w = np.log(given_x[known]), np.log(given_y[known]), 1.0 / spreads[known] ** 2
     if len(log_x) < 2 or np.ptp(log_x) == 0:
         raise InputError(f"holds {format_count(len(log_x), 'point')}: a power law needs two at least.", argument="x")
     centre = float(w @ log_x / w.sum())
@@ -330,12 +328,11 @@ class IsoflopFit(Refittable):
 
     def readable(self) -> Mapping[str, Sequence[Any]]:
         """Return a row for each budget with counts as people write them."""
-        tokens = self.budget / 6 / self.optimum
+        n, d = self.optimum, self.budget / 6 / self.optimum
+        sizes = {"best params": n, "tokens": d, "tokens per param": d / n}
         return {
             "compute": [f"{c:.3g}" for c in self.budget],
-            "best params": [short(float(v)) for v in self.optimum],
-            "tokens": [short(float(v)) for v in tokens],
-            "tokens per param": [short(float(v)) for v in tokens / self.optimum],
+            **{name: [short(float(v)) for v in values] for name, values in sizes.items()},
             "loss": [f"{v:.4g}" for v in self.optimum_loss],
             "runs": [int(v) for v in self.rows],
         }

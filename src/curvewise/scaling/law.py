@@ -603,18 +603,15 @@ class Backtest(Result):
 
 def _places(params: ArrayLike, tokens: ArrayLike, unique_tokens: ArrayLike | None) -> Place:
     """Return sizes as logarithms, broadcast against each other."""
-    parts = [as_floats(params, "params"), as_floats(tokens, "tokens")]
-    if unique_tokens is not None:
-        parts.append(as_floats(unique_tokens, "unique_tokens"))
-    for name, part in zip(("params", "tokens", "unique_tokens"), parts, strict=False):
+    given = {"params": params, "tokens": tokens} | ({} if unique_tokens is None else {"unique_tokens": unique_tokens})
+    parts = {name: as_floats(values, name) for name, values in given.items()}
+    for name, part in parts.items():
         if not part.size:
             raise InputError("is empty: give at least one size.", argument=name)
         if not (np.isfinite(part) & (part > 0)).all():
             raise InputError(f"holds {format_number(float(part.min()))}: give numbers above 0.", argument=name)
     try:
-        shaped = np.broadcast_arrays(*parts)
+        return Place(*(np.log(np.atleast_1d(part).ravel()) for part in np.broadcast_arrays(*parts.values())))
     except ValueError:
-        raise InputError(
-            f"params has shape {parts[0].shape} and tokens {parts[1].shape}: give as many of each."
-        ) from None
-    return Place(*(np.log(np.atleast_1d(part).ravel()) for part in shaped))
+        shapes = f"params has shape {parts['params'].shape} and tokens {parts['tokens'].shape}"
+        raise InputError(f"{shapes}: give as many of each.") from None

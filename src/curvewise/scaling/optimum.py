@@ -191,7 +191,7 @@ def make_optimum(
 
     def intervals(*ends: FloatArray) -> Any:
         with np.errstate(over="ignore"):
-            made = tuple(Interval(float(e), float(a), float(b), level) for e, a, b in np.exp(np.stack(ends)).T)
+            made = tuple(Interval(*each, level) for each in np.exp(np.stack(ends)).T.tolist())
         return made[0] if single else made
 
     return ComputeOptimal(
@@ -309,16 +309,9 @@ class Sensitivity(Result):
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Return a row for each window."""
-        return {
-            "window": self.window,
-            "rows": self.rows,
-            "tokens_per_param": self.tokens_per_param,
-            "params": self.params,
-            "tokens": self.tokens,
-            "exponent": self.exponent,
-            "loss": self.loss,
-            "inside": [name not in self.outside for name in self.window],
-        }
+        names = ("window", "rows", "tokens_per_param", "params", "tokens", "exponent", "loss")
+        inside = [name not in self.outside for name in self.window]
+        return {name: getattr(self, name) for name in names} | {"inside": inside}
 
     def readable(self) -> Mapping[str, Sequence[Any]]:
         """Return a row for each window with counts as people write them."""

@@ -275,9 +275,8 @@ class _Planner:
             law = fit_scaling_law(runs, form=self.name, loss=self.loss)
             if self.quantity not in ("params", "loss"):
                 return law.interval(self.quantity, level=self.level)
-            found = law.compute_optimal(float(np.exp(self.log_budget)), level=self.level)
-        made: Interval = getattr(found, self.quantity)
-        return made
+            best = law.compute_optimal(float(np.exp(self.log_budget)), level=self.level)
+        return best.params if self.quantity == "params" else best.loss  # type: ignore[no-any-return]
 
     def width(self, interval: Interval) -> float:
         """Return the width of an interval, on the scale on which it is about symmetric."""

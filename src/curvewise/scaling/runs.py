@@ -99,10 +99,11 @@ class ScalingRuns(RowTable):
         params = as_floats(self.params, "params")
         if params.ndim != 1 or not len(params):
             raise InputError(f"has shape {params.shape}: give one number for each run.", argument="params")
-        object.__setattr__(self, "params", params)
-        for name in ("tokens", "flops", "loss", "unique_tokens", "step"):
+        for name in ("params", "tokens", "flops", "loss", "unique_tokens", "step"):
             if name == "loss" or getattr(self, name) is not None:
                 column = as_column(as_floats(getattr(self, name), name), name, len(params), "runs")
+                if name not in ("loss", "step"):
+                    _check_sizes(column, name)
                 object.__setattr__(self, name, column)
         for name in ("run", "source"):
             if getattr(self, name) is not None:
@@ -117,9 +118,6 @@ class ScalingRuns(RowTable):
             object.__setattr__(self, "flagged", flags.astype(np.bool_))
         metrics = {k: as_column(as_floats(v, k), k, len(params), "runs") for k, v in self.metrics.items()}
         object.__setattr__(self, "metrics", metrics)
-        for name in ("params", "tokens", "flops", "unique_tokens"):
-            if (values := getattr(self, name)) is not None:
-                _check_sizes(values, name)
         self._set_tokens()
         self._check_loss()
 

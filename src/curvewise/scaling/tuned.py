@@ -336,15 +336,8 @@ class TunedComparison(Result):
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Return a row for each budget: the expected best of each, b minus a with its limits, and the verdict."""
-        return {
-            "budget": list(self.budget),
-            "expected_a": self.expected_a,
-            "expected_b": self.expected_b,
-            "difference": self.difference,
-            "low": self.low,
-            "high": self.high,
-            "verdict": list(self.verdicts),
-        }
+        names = ("budget", "expected_a", "expected_b", "difference", "low", "high")
+        return {name: getattr(self, name) for name in names} | {"verdict": list(self.verdicts)}
 
     def sentences(self) -> str:
         """The comparison in a few sentences."""
