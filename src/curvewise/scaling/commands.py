@@ -207,18 +207,16 @@ def fit(
     document: dict[str, Any] = {}
     if at:
         params, tokens = zip(*at, strict=True)
-        bands = {k: law.prediction(params, tokens, interval=k, level=level) for k in ("confidence", "prediction")}
-        document["predictions"] = {
-            k: [dict(zip(table, map(float, row), strict=True)) for row in zip(*table.values(), strict=True)]
-            for k, table in bands.items()
-        }
         kinds = {"confidence": "expected loss", "prediction": "loss of one new run"}
+        bands = {kind: law.prediction(params, tokens, interval=kind, level=level) for kind in kinds}
+        rows = {
+            kind: [dict(zip(table, map(float, row), strict=True)) for row in zip(*table.values(), strict=True)]
+            for kind, table in bands.items()
+        }
+        document["predictions"] = rows
         further["Predicted losses"] = {
-            **{k: [short(float(v)) for v in bands["prediction"][k]] for k in ("params", "tokens")},
-            **{
-                name: [Interval(*map(float, ends)) for ends in zip(*list(bands[kind].values())[2:], strict=True)]
-                for kind, name in kinds.items()
-            },
+            **{k: [short(row[k]) for row in rows["prediction"]] for k in ("params", "tokens")},
+            **{name: [Interval(r["loss"], r["low"], r["high"]) for r in rows[kind]] for kind, name in kinds.items()},
         }
         document["warnings"] = [*law.warnings, *law.extrapolation(params, tokens)]
     with quietly(), waiting("computing intervals"):
@@ -543,9 +541,7 @@ def _two_families(
             f"Compare {files[0]} with what? Give a second file, or name the column that tells two families apart with "
             "--column source=COLUMN."
         )
-    from curvewise.types.results import distinct
-
-    pair = choose_pair(a, b, list(distinct(runs.source)), "source")
+    pair = choose_pair(a, b, list(dict.fromkeys(runs.source.tolist())), "source")
     one, two = (replace(runs.select(runs.source == name), name=name) for name in pair)
     return one, two
 

@@ -90,9 +90,8 @@ def compare_scaling_laws(
     check_choice("loss", how, ("huber", "squares"))
     check_choice("share", share, ("all", "exponents"))
     if at is not None and share == "all":
-        raise InputError(
-            f"{arg('at', at)} is for {arg('share', 'exponents')}: with E shared, ρ is the same everywhere."
-        )
+        needed = arg("share", "exponents")
+        raise InputError(f"{arg('at', at)} is for {needed}: with E shared, ρ is the same everywhere.")
     for runs in sets:
         check_identified(runs)
     labels = pair_names(names, sets[0].name, sets[1].name)

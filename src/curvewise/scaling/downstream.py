@@ -280,10 +280,8 @@ def _collect(runs: ScalingRuns, loss: str, accuracy: str) -> _Curves:
         points.append((total[1:] - total[first]) / (np.arange(len(kept)) - first + 1)[:, None])
         owner += [len(end) - 1] * len(kept)
     if len(end) < FEWEST:
-        raise InputError(
-            f"{format_count(len(end), 'run')} with both {loss!r} and {accuracy!r}: at least {FEWEST} are needed.",
-            argument="runs",
-        )
+        problem = f"{format_count(len(end), 'run')} with both {loss!r} and {accuracy!r}: at least {FEWEST} are needed."
+        raise InputError(problem, argument="runs")
     lost = int(groups.max()) + 1 - len(end)
     return _Curves(np.array(end), np.array(size), np.vstack(points), np.array(owner), lost)
 
@@ -315,8 +313,9 @@ class _Steps:
 
     def losses(self, places: FloatArray, level: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the predicted task loss with its prediction band: low, estimate, high."""
+        n, d = places.T
         with quietly():
-            band = self.law.prediction(*places.T, interval="prediction", level=level)
+            band = self.law.prediction(n, d, interval="prediction", level=level)
         return band["low"], band["loss"], band["high"]
 
     def accuracies(
@@ -334,11 +333,8 @@ class _Steps:
         own = (t * spread) ** 2 + (t * self.noise) ** 2 + (z * self.drift * beyond) ** 2
         # The error of step 1 is carried through the curve, which bends: each side for itself.
         up, down = _accuracy(self.sigmoid, loss_low) - centre, centre - _accuracy(self.sigmoid, loss_high)
-        return (
-            np.clip(centre - np.sqrt(down**2 + own), 0.0, 1.0),
-            centre,
-            np.clip(centre + np.sqrt(up**2 + own), 0.0, 1.0),
-        )
+        low, high = centre - np.sqrt(down**2 + own), centre + np.sqrt(up**2 + own)
+        return np.clip(low, 0.0, 1.0), centre, np.clip(high, 0.0, 1.0)
 
     @property
     def drift(self) -> float:

@@ -148,9 +148,8 @@ def inner_errors(
         outside = runs.select(held)
         at, measured = make_place(outside), np.log(outside.loss)
         fits = [_fit(inside, design, loss, 1, base) for design in designs]
-        errors.append(
-            np.stack([np.full(len(outside), np.nan) if m is None else m.log_loss(at) - measured for m in fits])
-        )
+        failed = np.full(len(outside), np.nan)
+        errors.append(np.stack([failed if m is None else m.log_loss(at) - measured for m in fits]))
         distances.append(np.log(outside.compute / inside.compute.max()))
     return errors, distances
 
@@ -310,13 +309,8 @@ class ProfileIntervals:
         # Pulls and curvature of a row are functions of its spread, which a few of its values show.
         some = np.geomspace(self.spread.min(), self.spread.max(), 17)
         standard, delta = self.errors / self.spread, self.data.delta
-        bend, pull = (
-            np.interp(self.spread, some, v)
-            for v in (
-                mean_steepness(standard, delta / some),
-                (np.clip(some[:, None] * standard, -delta, delta) ** 2).mean(axis=1),
-            )
-        )
+        pulls = (np.clip(some[:, None] * standard, -delta, delta) ** 2).mean(axis=1)
+        bend, pull = (np.interp(self.spread, some, v) for v in (mean_steepness(standard, delta / some), pulls))
         path = slopes @ inverse_of_squares(self.jacobian * np.sqrt(bend))
         variance = (path @ self.jacobian) ** 2 @ pull
         return np.asarray(np.log(variance / (path * slopes).sum(axis=1) * bend.mean() / pull.mean()))

@@ -116,8 +116,8 @@ def fit_power_law(x: ArrayLike, y: ArrayLike, *, std: ArrayLike | None = None, l
     exponent = Interval(slope, slope - half, slope + half, level)
     law = PowerLaw(exponent, exponent, covariance, middle, centre, degrees)
     with np.errstate(over="ignore"):
-        at_one = np.exp(law.at(np.ones(1), level)).ravel().tolist()
-    return law._replace(coefficient=Interval(*at_one, level))
+        start, low, high = np.exp(law.at(np.ones(1), level)).ravel().tolist()
+    return law._replace(coefficient=Interval(start, low, high, level))
 
 
 def fit_isoflops(

@@ -288,11 +288,8 @@ class ScalingLaw(Refittable):
         """Intervals of parameters, searched for together."""
         there = self._quantities()
         if unknown := [name for name in names if name not in there]:
-            raise InputError(
-                f"is no parameter.{suggest(unknown[0], there)} There are {', '.join(there)}.",
-                argument="name",
-                value=unknown[0],
-            )
+            problem = f"is no parameter.{suggest(unknown[0], there)} There are {', '.join(there)}."
+            raise InputError(problem, argument="name", value=unknown[0])
         limits = np.full((2, len(names)), np.nan)
         if self._forecast.known:
             limits = self._forecast.profile.limits([there[name] for name in names], level)
@@ -314,7 +311,7 @@ class ScalingLaw(Refittable):
             # Limits that the data do not set are those that are possible at all.
             top = {"E": self.runs.loss.min(), "exponent": 1.0}.get(name, np.inf)
             ends = [0.0 if e == -np.inf else top if e == np.inf else e for e in (low, high)]
-            found[name] = Interval(value, *map(float, ends), level)
+            found[name] = Interval(value, float(ends[0]), float(ends[1]), level)
         return found
 
     def _quantities(self) -> dict[str, Quantity]:
@@ -451,17 +448,14 @@ class ScalingLaw(Refittable):
         kept, held = split_by_compute(runs, float(hold_out))
         left = len(np.unique(runs.groups[kept]))
         if left < FEWEST:
-            raise InputError(
-                f"leaves {format_count(left, 'run')} of {runs.count} to fit to: at least {FEWEST} are needed.",
-                argument="hold_out",
-                value=hold_out,
-                remedy="Hold out a smaller factor of compute.",
-            )
+            problem = f"leaves {format_count(left, 'run')} of {runs.count} to fit to: at least {FEWEST} are needed."
+            remedy = "Hold out a smaller factor of compute."
+            raise InputError(problem, argument="hold_out", value=hold_out, remedy=remedy)
         inside, outside = runs.select(kept), runs.select(held)
         try:
             check_identified(inside, _fewest_parameters(designs, base))
-        except InputError as problem:
-            raise InputError(f"{arg('hold_out', hold_out)} leaves runs that identify no law: {problem}") from None
+        except InputError as cause:
+            raise InputError(f"{arg('hold_out', hold_out)} leaves runs that identify no law: {cause}") from None
         forecast = fit_forecast(inside, designs, self.loss, base)
         published = "repeated" if any(name == "repeated" for name, _ in designs) else "additive"
         rival = fit_forecast(inside, [(published, 0.0)], "huber", base)

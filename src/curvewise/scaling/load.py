@@ -491,12 +491,8 @@ def _direction(column: str, higher_is_better: bool | None, goal: bool | None) ->
     by_name = direction(column)
     if higher_is_better is not None:
         if goal is not None and goal != higher_is_better:
-            raise InputError(
-                f"contradicts the study, which {'maximizes' if goal else 'minimizes'} its objective.",
-                argument="higher_is_better",
-                value=higher_is_better,
-                remedy="Leave it out.",
-            )
+            problem = f"contradicts the study, which {'maximizes' if goal else 'minimizes'} its objective."
+            raise InputError(problem, argument="higher_is_better", value=higher_is_better, remedy="Leave it out.")
         check_contradiction(column, by_name, higher_is_better, arg("higher_is_better", higher_is_better))
         return higher_is_better
     if goal is not None or by_name is not None:

@@ -191,7 +191,7 @@ def make_optimum(
 
     def intervals(*ends: FloatArray) -> Any:
         with np.errstate(over="ignore"):
-            made = tuple(Interval(*each, level) for each in np.exp(np.stack(ends)).T.tolist())
+            made = tuple(Interval(e, a, b, level) for e, a, b in np.exp(np.stack(ends)).T.tolist())
         return made[0] if single else made
 
     return ComputeOptimal(
@@ -210,10 +210,8 @@ def make_optimum(
 def check_repeats_known(forecast: Forecast, unique_tokens: Any) -> None:
     """Refuse a number of distinct tokens for a law that does not know of repetition."""
     if unique_tokens is not None and not isinstance(forecast.leading.data.form, Repeated):
-        raise InputError(
-            f"{arg('unique_tokens', unique_tokens)} needs a law of repeated data: fit one with "
-            f"{arg('form', 'repeated')}."
-        )
+        given, form = arg("unique_tokens", unique_tokens), arg("form", "repeated")
+        raise InputError(f"{given} needs a law of repeated data: fit one with {form}.")
 
 
 def extrapolation_notes(runs: ScalingRuns, compute: FloatArray) -> list[str]:
@@ -236,10 +234,7 @@ def _lowest(
     for _ in range(6):
         grid = low + shares[:, None] * (high - low)
         best = np.array([loss(points) for points in grid]).argmin(axis=0)
-        low, high = (
-            grid[np.maximum(best - 1, 0), np.arange(len(low))],
-            grid[np.minimum(best + 1, 20), np.arange(len(low))],
-        )
+        low, high = (grid[np.clip(best + step, 0, 20), np.arange(len(low))] for step in (-1, 1))
     middle, half = 0.5 * (low + high), 0.5 * (high - low)
     a, b, c = loss(low), loss(middle), loss(high)
     bend = a - 2 * b + c

@@ -32,7 +32,7 @@ QUANTITIES = {
     "beta": "β",
     "E": "E",
 }
-"""What an interval may be of, and how it is called."""
+"""Quantities whose interval can be narrowed, as sentences call them."""
 LEVELS = 10
 """Budgets of candidate runs, from the cheapest run at hand to the largest that is allowed."""
 OFF_PATH = np.geomspace(1 / 12, 12, 11)
@@ -244,9 +244,8 @@ class _Planner:
                 argument="law",
             )
         if law.form == "repeated":
-            raise InputError(
-                "is one of repeated data, which is not planned for: fit runs of one epoch.", argument="law"
-            )
+            problem = "is one of repeated data, which is not planned for: fit runs of one epoch."
+            raise InputError(problem, argument="law")
         name = law.form if law.form != "auto" else max(law.weights, key=lambda k: law.weights[k]).partition(",")[0]
         self.name, self.loss, self.quantity, self.log_budget, self.level = name, law.loss, quantity, log_budget, level
         self.runs = _last_rows(law.runs)
@@ -323,9 +322,8 @@ class _Planner:
         # the two. The linear law finds such runs the most telling.
         least = np.log([self.runs.params.min() / BEYOND, self.runs.tokens.min() / BEYOND])
         ratio, known = places[:, 1] - places[:, 0], np.log(self.runs.tokens / self.runs.params)
-        seen = (places >= least).all(axis=1) & (
-            np.abs(ratio - np.clip(ratio, known.min(), known.max())) < np.log(BEYOND)
-        )
+        off = np.abs(ratio - np.clip(ratio, known.min(), known.max()))
+        seen = (places >= least).all(axis=1) & (off < np.log(BEYOND))
         return places[seen], np.exp(logs[seen])
 
     def _greedy(self, places: FloatArray, goal: float, most: int) -> tuple[list[int], float]:

@@ -304,7 +304,7 @@ def plot_isoflops(
     shades = graded(len(result.budget))
     with canvas(ax, 5.0) as (ax, own):
         span = span_of(runs.params)
-        ends, names, tones = [], [], []
+        ends = []
         for c, rows in groups:
             k = place.get(c)
             shade = NEUTRAL if k is None else shades[k]
@@ -315,9 +315,7 @@ def plot_isoflops(
             x = np.geomspace(n.min(), n.max(), GRID)
             y = result.optimum_loss[k] + result.curvature[k] * np.log(x / result.optimum[k]) ** 2
             ax.plot(x, y, color=shade, lw=1.4, gid=PARABOLA, label="_parabola")
-            ends.append((float(x[-1]), float(y[-1])))
-            names.append(write_flops(float(f"{c:.2g}")))
-            tones.append(shade)
+            ends.append(((float(x[-1]), float(y[-1])), write_flops(float(f"{c:.2g}")), shade))
         wide = np.exp(np.nan_to_num(result.optimum_std))
         ax.hlines(result.optimum_loss, result.optimum / wide, result.optimum * wide, colors=shades, lw=1.5, zorder=3)
         for at, loss, shade in zip(result.optimum, result.optimum_loss, shades, strict=True):
@@ -327,7 +325,7 @@ def plot_isoflops(
         _loss_limits(ax, runs.loss)
         ax.set(xlabel="parameters", ylabel="loss")
         if not is_narrow(ax):
-            name_ends(ax, ends, names, tones)
+            name_ends(ax, [end for end, _, _ in ends], [name for _, name, _ in ends], [tone for _, _, tone in ends])
         key = [(key_dot(INK, "D", 6.0), "minimum of a budget (bars: standard error)")]
         if runs.flagged is not None and runs.flagged.any():
             key.append((key_dot(INK, size=6.0, mfc="none"), "flagged as outlier"))

@@ -151,10 +151,8 @@ class ScalingRuns(RowTable):
         loss = self.loss
         bad = ~np.isfinite(loss)
         if bad.any():
-            raise InputError(
-                f"holds {format_count(int(bad.sum()), 'value')} that are NaN or infinite: leave diverged runs out.",
-                argument="loss",
-            )
+            count = format_count(int(bad.sum()), "value")
+            raise InputError(f"holds {count} that are NaN or infinite: leave diverged runs out.", argument="loss")
         if self.unit is not None:
             check_choice("unit", self.unit, UNITS)
         if loss.min() <= 0:
@@ -340,11 +338,8 @@ def _gaps_at_one_size(runs: ScalingRuns) -> FloatArray:
 def check_choice(name: str, value: Any, options: Iterable[str]) -> None:
     """Raise unless a value is one of the options."""
     if value not in options:
-        raise InputError(
-            f"is not known: use one of {', '.join(map(repr, options))}.{suggest(value, options)}",
-            argument=name,
-            value=value,
-        )
+        problem = f"is not known: use one of {', '.join(map(repr, options))}.{suggest(value, options)}"
+        raise InputError(problem, argument=name, value=value)
 
 
 def pair_names(names: tuple[str, str] | None, a: str, b: str) -> tuple[str, str]:

@@ -160,11 +160,8 @@ class ExpectedBest(Result):
     def at(self, budget: int) -> Interval:
         """Return the expected best of one of the budgets."""
         if budget not in self.budget:
-            raise InputError(
-                f"is not among the budgets {list_names(self.budget)}: ask for it in expected_best.",
-                argument="budget",
-                value=budget,
-            )
+            problem = f"is not among the budgets {list_names(self.budget)}: ask for it in expected_best."
+            raise InputError(problem, argument="budget", value=budget)
         k = self.budget.index(budget)
         return Interval(float(self.expected[k]), float(self.low[k]), float(self.high[k]), self.level)
 
@@ -451,9 +448,8 @@ class _Pair:
     def differences(self, budgets: Sequence[int]) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return differences and their limits, shape (budgets,) each."""
         # The same draws whichever budgets are asked for, so that a search over budgets meets one curve.
-        draws = [
-            _curves(v, budgets, self.top, np.random.default_rng([self.seed, i])) for i, v in enumerate(self.values)
-        ]
+        generators = (np.random.default_rng([self.seed, i]) for i in (0, 1))
+        draws = (_curves(v, budgets, self.top, rng) for v, rng in zip(self.values, generators, strict=True))
         (low_a, high_a), (low_b, high_b) = draws
         return self.estimates(budgets), *_limits(low_b - high_a, high_b - low_a, self.level)
 
