@@ -138,3 +138,16 @@ def test_points_of_a_power_law_are_checked(x, y, std, message):
 def test_no_budget_is_no_question():
     with pytest.raises(InputError, match="budget"):
         fit_isoflops(_runs()).compute_optimal([])
+
+
+def test_runs_that_are_no_budget_are_left_out():
+    # A chain of runs, each within a tenth of the next: gaps do not tell their budgets apart.
+    runs = _runs()
+    c = np.geomspace(2e21, 2e22, 30)
+    n = np.sqrt(c / 120) * 10 ** np.random.default_rng(0).uniform(-0.5, 0.5, 30)
+    chain = {"params": n, "flops": c, "loss": 1.8 + 480 / n**0.35 + 2000 / (c / 6 / n) ** 0.37}
+    both = {k: np.concatenate([runs[k], chain[k]]) for k in runs}
+    with pytest.warns(CurvewiseWarning, match="its runs differ in compute by 10 times"):
+        fit = fit_isoflops(both)
+    assert fit.params_exponent.estimate == fit_isoflops(runs).params_exponent.estimate
+    assert len(fit.budget) == 5

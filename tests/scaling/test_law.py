@@ -499,3 +499,45 @@ def test_numbers_that_make_no_sense_are_refused_by_name(made):
         with pytest.raises(InputError, match=name):
             ask()
     assert law.sensitivity(drop=3).window == ("all rows", "without the 3 highest losses")
+
+
+@quiet
+@pytest.mark.parametrize("form", ["additive", "auto"])
+def test_one_new_run_is_never_more_certain_than_the_expected_loss(form):
+    # Few runs, all of them cheap: where the law leads at other sizes is less certain than their small errors suggest.
+    rng = np.random.default_rng(5)
+    n, d = (v.ravel() for v in np.meshgrid([1e8, 2e8, 4e8], [2e9, 4e9, 8e9]))
+    loss = (1.8 + 480 / n**0.35 + 2000 / d**0.37) * np.exp(0.002 * rng.standard_normal(9))
+    law = fit_scaling_law({"params": n, "tokens": d, "loss": loss}, form=form)
+    sizes = ([1e8, 4e8, 1e9, 2e7], [2e9, 8e9, 2e9, 8e9])
+    expected, new = (law.prediction(*sizes, interval=kind) for kind in ("confidence", "prediction"))
+    assert (new["low"] <= expected["low"]).all()
+    assert (new["high"] >= expected["high"]).all()
+
+
+@quiet
+def test_too_few_runs_to_weigh_forms(made):
+    four = {k: v[[0, 5, 30, 35]] for k, v in made().items()}
+    with pytest.raises(InputError, match="too few to weigh forms"):
+        fit_scaling_law(four, form="auto", few=True)
+
+
+@quiet
+@pytest.mark.slow
+def test_checkpoints_say_no_more_about_a_new_run_than_their_runs():
+    n, d = (v.ravel() for v in np.meshgrid([1e8, 4e8, 1.6e9], [4e9, 1.6e10, 6.4e10]))
+    widths = []
+    for seed in range(6):
+        error = 0.005 * np.random.default_rng(seed).standard_normal(9)  # of all checkpoints of a run
+
+        def half_width(tokens, number, error=error):
+            size, row = np.tile(n, number), np.concatenate([share * d for share in tokens])
+            loss = (1.8 + 480 / size**0.35 + 2000 / row**0.37) * np.exp(np.tile(error, number))
+            run = np.tile(np.arange(9), number).astype(str)
+            law = fit_scaling_law(ScalingRuns(size, row, loss, run=run), loss="squares")
+            band = law.prediction(4e8, 1.6e10, interval="prediction")
+            return float(np.log(band["high"] / band["low"])[0])
+
+        widths.append(half_width(np.linspace(0.3, 1, 15), 15) / half_width([1.0], 1))
+    # With each checkpoint counted as a run of its own it is 0.47, or 0.73 with the width of the confidence interval.
+    assert 0.82 < np.median(widths) < 1.3

@@ -264,3 +264,15 @@ def test_whole_numbers_in_millions_are_asked_about(made):
     with pytest.warns(CurvewiseWarning, match="are they millions"):
         law = fit_scaling_law(runs)
     assert any("No run has more than 3000 params" in text for text in law.warnings)
+
+
+@quiet
+@pytest.mark.parametrize(("noise", "asked"), [(0.003, False), (0.05, True)])
+def test_trials_of_a_search_are_no_runs_of_one_law(made, noise, asked):
+    one = made()
+    rng = np.random.default_rng(0)
+    runs = {k: np.repeat(v, 6) for k, v in one.items()}
+    runs["loss"] = runs["loss"] * np.exp(noise * rng.exponential(size=216))
+    runs["loss"][::50] *= 3  # a few have diverged, which says nothing of the others
+    law = fit_scaling_law(ScalingRuns(**runs, unit="loss"))
+    assert any("trials of a search for hyperparameters" in text for text in law.warnings) == asked

@@ -59,15 +59,13 @@ scaling = App(
 OPTIONS = {"runs": "", "law": "", "budgets": "nominal", "params": "", "tokens": "", "flops": "", "loss": ""}
 """Arguments of Python that have an option of another name; files and their columns are given without one."""
 
-_LETTERS = {"k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
-
 
 def _number(text: str) -> float:
     """Read 5.76e23, 70B, 1.4T or 190M."""
-    plain = text.strip().replace("_", "")
-    times = _LETTERS.get(plain[-1:].lower(), 1.0)
+    from curvewise.scaling.load import read_amount
+
     try:
-        value = float(plain[:-1] if times > 1 else plain) * times
+        value = float(read_amount(text.replace("_", "")))
     except ValueError:
         value = 0.0
     if not 0 < value < float("inf"):
@@ -162,10 +160,11 @@ SYMBOLS = {
     "alpha": "α, of parameters",
     "beta": "β, of tokens",
     "exponent": "a: N* grows as C^a",
+    "g": "g, coupling",
+    "R_D": "R_D, of repeated tokens",
+    "R_N": "R_N, of excess parameters",
 }
-"""Parameters of every law, with what they mean."""
-FURTHER = {"g": "g, coupling", "R_D": "R_D, of repeated tokens", "R_N": "R_N, of excess parameters"}
-"""Parameters of some forms."""
+"""Parameters with what they mean; the last three are those of some forms."""
 
 
 @scaling.command
@@ -200,45 +199,39 @@ def fit(
     """
     page = drawing.page()
     from curvewise.progress import waiting
-    from curvewise.types.results import plain
+    from curvewise.scaling.optimum import short
+    from curvewise.types.results import Interval, plain
 
     law = fitting.fit(reading.load(file))
     further: dict[str, Mapping[str, Any]] = {}
     document: dict[str, Any] = {}
     if at:
         params, tokens = zip(*at, strict=True)
-        bands = {k: law.prediction(params, tokens, interval=k, level=level) for k in ("confidence", "prediction")}
-        document["predictions"] = {
-            k: [dict(zip(table, map(float, row), strict=True)) for row in zip(*table.values(), strict=True)]
-            for k, table in bands.items()
+        kinds = {"confidence": "expected loss", "prediction": "loss of one new run"}
+        bands = {kind: law.prediction(params, tokens, interval=kind, level=level) for kind in kinds}
+        rows = {
+            kind: [dict(zip(table, map(float, row), strict=True)) for row in zip(*table.values(), strict=True)]
+            for kind, table in bands.items()
         }
-        further["Predicted losses"] = _prediction_columns(bands)
+        document["predictions"] = rows
+        further["Predicted losses"] = {
+            **{k: [short(row[k]) for row in rows["prediction"]] for k in ("params", "tokens")},
+            **{name: [Interval(r["loss"], r["low"], r["high"]) for r in rows[kind]] for kind, name in kinds.items()},
+        }
         document["warnings"] = [*law.warnings, *law.extrapolation(params, tokens)]
     with quietly(), waiting("computing intervals"):
-        intervals = {name: law.interval(name, level=level) for name in (*SYMBOLS, *law.further)}
+        names = [name for name in SYMBOLS if name in law.further or hasattr(law, name)]
+        intervals = {name: law.interval(name, level=level) for name in names}
         text, warnings = law.sentences(level), law.all_warnings
     document["intervals"] = {name: plain(interval) for name, interval in intervals.items()}
     document["summary"] = " ".join([text, *(f"Warning: {in_options(warning)}" for warning in warnings)])
     title = f"{law.name}: {format_count(law.count, 'run')} ({level:.0%} intervals)"
     table: dict[str, list[Any]] = {
-        "parameter": [(SYMBOLS | FURTHER)[name] for name in intervals],
+        "parameter": [SYMBOLS[name] for name in intervals],
         "estimate": list(intervals.values()),
     }
     draw = partial(law.plot, what=what, level=level)
     return page.answer(law, title, columns=table, further=further, document=document, text=text, draw=draw)
-
-
-def _prediction_columns(bands: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    from curvewise.scaling.optimum import short
-    from curvewise.types.results import Interval
-
-    table = bands["prediction"]
-    columns: dict[str, list[Any]] = {k: [short(float(v)) for v in table[k]] for k in ("params", "tokens")}
-    names = {"confidence": "expected loss", "prediction": "loss of one new run"}
-    for kind, name in names.items():
-        ends = zip(*(bands[kind][k] for k in ("loss", "low", "high")), strict=True)
-        columns[name] = [Interval(float(e), float(low), float(high)) for e, low, high in ends]
-    return columns
 
 
 @scaling.command
@@ -293,15 +286,10 @@ def optimal(
     draw: Any = partial(law.plot, what=what, budget=budget, level=level)
     if windows is None:
         return page.answer(result, title, draw=draw, warnings=law.all_warnings)
-    return page.answer(
-        result,
-        title,
-        further={windows.table_note(): windows.readable()},
-        document={"sensitivity": windows.to_dict()},
-        # The windows that were asked for say the same as the usual ones, for this budget.
-        warnings=[*law.warnings, *windows.warnings],
-        draw=windows.plot if what == "sensitivity" else draw,
-    )
+    # The windows that were asked for say the same as the usual ones, for this budget.
+    further, warnings = {windows.table_note(): windows.readable()}, [*law.warnings, *windows.warnings]
+    draw, document = windows.plot if what == "sensitivity" else draw, {"sensitivity": windows.to_dict()}
+    return page.answer(result, title, further=further, document=document, warnings=warnings, draw=draw)
 
 
 @scaling.command
@@ -351,23 +339,21 @@ def isoflops(
     runs = reading.load(file)
     with quietly():
         result = fit_isoflops(runs, budgets=nominal or None, weighted=weighted, level=level)
-    further: dict[str, Mapping[str, Any]] = {}
-    document: dict[str, Any] = {}
-    warnings: Sequence[str] = ()
-    draw = result.plot
-    if budget:
-        with quietly():
+        further: dict[str, Mapping[str, Any]] = {}
+        document: dict[str, Any] = {}
+        warnings: Sequence[str] = ()
+        draw = result.plot
+        if budget:
             optimum = result.compute_optimal(budget if len(budget) > 1 else budget[0], level=level)
-        warnings = optimum.warnings
-        document["optimal"] = optimum.to_dict()
-        table = {k: v for k, v in optimum.readable().items() if k != "loss"}
-        further[f"Compute-optimal size ({level:.0%} intervals)"] = table
-    if sensitivity or drop or what == "sensitivity":
-        with quietly():
+            warnings = optimum.warnings
+            document["optimal"] = optimum.to_dict()
+            table = {k: v for k, v in optimum.readable().items() if k != "loss"}
+            further[f"Compute-optimal size ({level:.0%} intervals)"] = table
+        if sensitivity or drop or what == "sensitivity":
             windows = result.sensitivity(max(budget, default=None), drop=drop or None, level=level)
-        document["sensitivity"] = windows.to_dict()
-        further[windows.table_note()] = windows.readable()
-        draw = windows.plot if what == "sensitivity" else draw
+            document["sensitivity"] = windows.to_dict()
+            further[windows.table_note()] = windows.readable()
+            draw = windows.plot if what == "sensitivity" else draw
     title = f"{result.name}: minima of {format_count(len(result.budget), 'budget')}"
     return page.answer(result, title, further=further, document=document, warnings=warnings, draw=draw)
 
@@ -555,9 +541,7 @@ def _two_families(
             f"Compare {files[0]} with what? Give a second file, or name the column that tells two families apart with "
             "--column source=COLUMN."
         )
-    from curvewise.types.results import distinct
-
-    pair = choose_pair(a, b, list(distinct(runs.source)), "source")
+    pair = choose_pair(a, b, list(dict.fromkeys(runs.source.tolist())), "source")
     one, two = (replace(runs.select(runs.source == name), name=name) for name in pair)
     return one, two
 
@@ -677,20 +661,14 @@ def tuned(
             names = (a_trials.name, b_trials.name)
             result = compare_tuned(a_trials, b_trials, budget or None, names=names, **how)
     title = " and ".join(f"{t.name}: {format_count(len(t), 'trial')}" for t in trials) + f" ({level:.0%} intervals)"
-    columns = None
-    if page.markup is None:
-        columns = dict(result.readable())
+    columns = dict(result.readable()) if page.markup is None else None
     if columns and len(trials) == 2:
         # In the terminal names stand for the letters.
-        sides = {f"expected {side}": t.name for side, t in zip("ab", trials, strict=True)}
-        columns = {sides.get(k, k): v for k, v in columns.items()}
-        columns["verdict"] = [_named(str(v), trials) for v in columns["verdict"]]
+        sides = {side: t.name for side, t in zip("ab", trials, strict=True)}
+        columns = {sides.get(k.removeprefix("expected "), k): v for k, v in columns.items()}
+        parts = [str(verdict).partition(" ") for verdict in columns["verdict"]]
+        columns["verdict"] = [f"{sides.get(side, side)} {rest}" for side, _, rest in parts]
     return page.answer(result, title, columns=columns)
-
-
-def _named(verdict: str, trials: Sequence[Any]) -> str:
-    side, _, rest = verdict.partition(" ")
-    return f"{trials['ab'.index(side)].name} {rest}" if side in ("a", "b") else verdict
 
 
 def _searches(

@@ -14,10 +14,10 @@ from scipy.special import fdtrc
 from curvewise.errors import InputError, Message, arg, prefix, warn_all
 from curvewise.scaling.fit import ProfileIntervals, Quantity, inverse_of_squares, mean_steepness
 from curvewise.scaling.forms import EXPONENT_BOUNDS, FORMS, HUBER, Data, Form, Place, Values, fit_global, minimise
-from curvewise.scaling.law import LOSSES, ScalingLaw
+from curvewise.scaling.law import ScalingLaw
 from curvewise.scaling.load import as_scaling_runs
 from curvewise.scaling.optimum import positive
-from curvewise.scaling.runs import ScalingRuns, check_identified, input_warnings, pair_names
+from curvewise.scaling.runs import ScalingRuns, check_choice, check_identified, input_warnings, pair_names
 from curvewise.text import format_interval, format_number, format_pvalue
 from curvewise.types.results import FloatArray, Interval, Result, check_level, interval_columns
 
@@ -87,14 +87,11 @@ def compare_scaling_laws(
     sets = [v.runs if isinstance(v, ScalingLaw) else as_scaling_runs(v) for v in (a, b)]
     chosen = _choose_form(form, laws)
     how = loss or next((law.loss for law in laws if law is not None), "huber")
-    if how not in LOSSES or how == "linear":
-        raise InputError(f"{arg('loss', how)} is not known here: use 'huber' or 'squares'.")
-    if share not in ("all", "exponents"):
-        raise InputError(f"{arg('share', share)} is not known: use 'all' or 'exponents'.")
+    check_choice("loss", how, ("huber", "squares"))
+    check_choice("share", share, ("all", "exponents"))
     if at is not None and share == "all":
-        raise InputError(
-            f"{arg('at', at)} is for {arg('share', 'exponents')}: with E shared, ρ is the same everywhere."
-        )
+        needed = arg("share", "exponents")
+        raise InputError(f"{arg('at', at)} is for {needed}: with E shared, ρ is the same everywhere.")
     for runs in sets:
         check_identified(runs)
     labels = pair_names(names, sets[0].name, sets[1].name)
@@ -196,8 +193,9 @@ class ScalingComparison(Result):
     def sentences(self) -> str:
         """The comparison in a few sentences."""
         where = "" if self.at is None else f" as {self.a} reaches with {self.at:.3g} FLOP"
+        estimate, *limits = format_interval(self.efficiency).partition(" ")
         lines = [
-            f"For the same loss{where}, {self.b} needs {_times(self.efficiency)} the compute of {self.a} "
+            f"For the same loss{where}, {self.b} needs {estimate}×{''.join(limits)} the compute of {self.a} "
             f"({self.level:.0%} interval; {self.counts[0]} and {self.counts[1]} runs)."
         ]
         if 1 in self.efficiency:
@@ -208,15 +206,9 @@ class ScalingComparison(Result):
         return " ".join(lines)
 
 
-def _times(ratio: Interval) -> str:
-    estimate, _, rest = format_interval(ratio).partition(" ")
-    return f"{estimate}× {rest}".strip()
-
-
 def _choose_form(form: str | None, laws: Sequence[ScalingLaw | None]) -> str:
     if form is not None:
-        if form not in SHARED:
-            raise InputError(f"{arg('form', form)} is not known here: use 'additive' or 'tied'.")
+        check_choice("form", form, SHARED)
         return form
     if any(law is not None and law.form == "repeated" for law in laws):
         raise InputError(
@@ -290,15 +282,6 @@ class Paired(Form):
         return Values(np.where(is_second > 0, two.loss, one.loss), slope, bend)
 
 
-class _UnequalScatter(ProfileIntervals):
-    """Intervals from the scatter of each run by itself, as for checkpoints: one noise of all runs would mislead."""
-
-    @property
-    def independent(self) -> bool:
-        """False, so that runs count by their own errors."""
-        return False
-
-
 class _Joint:
     """Runs of two families as one problem, around one centre."""
 
@@ -336,8 +319,8 @@ class _Joint:
         theta, value = minimise(lambda t, _: data.bowl(t), start, data.form, data.bounds)
         best = int(value.argmin())
         # Intervals of Huber's loss follow refits with random weights, in which each run counts by itself already.
-        kind = _UnequalScatter if np.isinf(self.delta) and self._scatter_differs() else ProfileIntervals
-        return kind(data, theta[best], float(value[best]), self.groups)
+        alike = bool(np.isfinite(self.delta)) or not self._scatter_differs()
+        return ProfileIntervals(data, theta[best], float(value[best]), self.groups, alike)
 
     def _scatter_differs(self) -> bool:
         """Return whether one family scatters significantly more about its own law than the other does."""
@@ -361,21 +344,21 @@ class _Joint:
 
     def log_ratio(self, fit: ProfileIntervals, theta: FloatArray, log_budget: float) -> FloatArray:
         """Return the log of the compute with which b reaches the loss of a at a budget, over the budget, shape (K,)."""
-        form = fit.data.form
-        assert isinstance(form, Paired)  # for the type checker
-        one, two = theta[:, : self.base.size], form.second(theta)
+        one, two = laws = self._laws(fit, theta)
         at = np.full(len(theta), log_budget)
         # On its optimal path a law is E + K C^(−γ) with γ = αβ/(α + β).
-        over = [self._on_path(law, at) - law[:, 0] for law in (one, two)]
+        over = [self.base.lowest(law, at)[1] - law[:, 0] for law in laws]
         alpha, beta = self.base.exponents(two)
         room = over[0] + one[:, 0] - two[:, 0]
         with np.errstate(divide="ignore", invalid="ignore"):
             needed = (np.log(over[1]) - np.log(np.maximum(room, 0.0))) * (alpha + beta) / (alpha * beta)
         return np.where(room > 0, needed, np.inf)
 
-    def _on_path(self, law: FloatArray, log_budget: FloatArray) -> FloatArray:
-        size = self.base.optimum(law, log_budget)
-        return self.base.own_loss(law, Place(size, log_budget - np.log(6.0) - size))
+    def _laws(self, fit: ProfileIntervals, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the parameters of each of the two laws, shape (K, P)."""
+        form = fit.data.form
+        assert isinstance(form, Paired)  # for the type checker
+        return theta[:, : self.base.size], form.second(theta)
 
     def test(self, free: ProfileIntervals, shared: ProfileIntervals) -> float:
         """Return the p-value of the shared parameters: the rise of the objective, scaled as the runs' scatter says."""
@@ -391,8 +374,8 @@ class _Joint:
         bend = np.where(self.families[0], *mean_steepness(free.errors / size_of, delta / sizes))
         inverse = inverse_of_squares(free.jacobian * np.sqrt(bend))
         pull = np.clip(free.errors, -delta, delta)
-        totals = np.zeros((int(self.groups.max()) + 1, dropped))
-        np.add.at(totals, self.groups, (contrast @ inverse @ free.jacobian * pull).T)
+        member = np.arange(int(self.groups.max()) + 1)[:, None] == self.groups
+        totals = member @ (contrast @ inverse @ free.jacobian * pull).T
         # The rise is distributed as a sum of squares with weights that the two sets have by their own scatter: its mean
         # and degrees of freedom are matched (Satterthwaite), those of the scatter too (Welch).
         scale = np.linalg.pinv(contrast @ inverse @ contrast.T)
@@ -407,11 +390,7 @@ class _Joint:
 
     def public(self, fit: ProfileIntervals | None = None) -> dict[str, tuple[float, float]]:
         """Return the parameters of the separate laws, or of those of a fit, as papers write them."""
-        laws = [law[None] for law in self.alone]
-        if fit is not None:
-            form = fit.data.form
-            assert isinstance(form, Paired)  # for the type checker
-            laws = [fit.theta[None, : self.base.size], form.second(fit.theta[None])]
+        laws = [law[None] for law in self.alone] if fit is None else self._laws(fit, fit.theta[None])
         one, two = (self.base.public(law) for law in laws)
         return {name: (float(one[name][0]), float(two[name][0])) for name in one}
 

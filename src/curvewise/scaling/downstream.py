@@ -6,7 +6,6 @@ over runs, the scatter of single models about it, and how far it drifts off beyo
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 from scipy.special import expit, ndtri, stdtrit
 
-from curvewise.errors import CurvewiseWarning, InputError, Message, arg, list_names, quietly, suggest, warn_all
+from curvewise.errors import InputError, Message, arg, list_names, quietly, suggest, warn_all
 from curvewise.scaling.law import ScalingLaw, fit_scaling_law
 from curvewise.scaling.load import as_scaling_runs
 from curvewise.scaling.optimum import short
@@ -109,7 +108,7 @@ def predict_downstream(
             "Rows look like checkpoints of one training, and no column names the run: each counts as a run of its own, "
             f"which makes intervals too narrow. Name the runs with {arg('columns', {'run': 'COLUMN'})}."
         )
-    notes += steps.law_warnings
+    notes += [f"Law of the task's loss: {text}" for text in steps.law.warnings]
     warn_all(map(Message, notes))
 
     def intervals(*ends: FloatArray) -> Any:
@@ -171,39 +170,27 @@ class DownstreamPrediction(Result):
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Return a row for each size: params, tokens, loss and accuracy, each of these with low and high."""
-        single = isinstance(self.accuracy, Interval)
-        loss, accuracy = (([v] if single else list(v)) for v in (self.loss, self.accuracy))
-        return {
-            "params": [self.params] if single else list(self.params),
-            "tokens": [self.tokens] if single else list(self.tokens),
-            "loss": [i.estimate for i in loss],
-            "loss_low": [i.low for i in loss],
-            "loss_high": [i.high for i in loss],
-            "accuracy": [i.estimate for i in accuracy],
-            "low": [i.low for i in accuracy],
-            "high": [i.high for i in accuracy],
-        }
+        each = (self.params, self.tokens, self.loss, self.accuracy)
+        n, d, loss, accuracy = ([v] for v in each) if isinstance(self.accuracy, Interval) else map(list, each)
+        names = ("loss", "loss_low", "loss_high", "accuracy", "low", "high")
+        ends = (list(v) for part in (loss, accuracy) for v in zip(*part, strict=True))
+        return {"params": n, "tokens": d} | dict(zip(names, ends, strict=True))
 
     def readable(self) -> Mapping[str, Sequence[Any]]:
         """Return a row for each size with counts and intervals as people write them."""
-        rows = self.columns()
-        losses, accuracies = (
-            zip(*(rows[k] for k in names), strict=True)
-            for names in (("loss", "loss_low", "loss_high"), ("accuracy", "low", "high"))
-        )
+        n, d, *ends = self.columns().values()
         return {
-            "params": [short(v) for v in rows["params"]],
-            "tokens": [short(v) for v in rows["tokens"]],
-            "loss of the task": [format_interval(row) for row in losses],
-            "accuracy": [format_interval(row, "fraction") for row in accuracies],
+            "params": [short(v) for v in n],
+            "tokens": [short(v) for v in d],
+            "loss of the task": [format_interval(row) for row in zip(*ends[:3], strict=True)],
+            "accuracy": [format_interval(row, "fraction") for row in zip(*ends[3:], strict=True)],
         }
 
     def sentences(self) -> str:
         """The predictions in a few sentences."""
-        rows = self.columns()
         lines = [
-            f"{short(n)} parameters on {short(d)} tokens: {format_interval((e, a, b), 'fraction')} of {self.task} right"
-            for n, d, e, a, b in zip(*(rows[k] for k in ("params", "tokens", "accuracy", "low", "high")), strict=True)
+            f"{n} parameters on {d} tokens: {accuracy} of {self.task} right"
+            for n, d, _, accuracy in zip(*self.readable().values(), strict=True)
         ]
         return f"{'; '.join(lines)} ({self.level:.0%} prediction intervals, from {format_count(self.count, 'run')})."
 
@@ -293,10 +280,8 @@ def _collect(runs: ScalingRuns, loss: str, accuracy: str) -> _Curves:
         points.append((total[1:] - total[first]) / (np.arange(len(kept)) - first + 1)[:, None])
         owner += [len(end) - 1] * len(kept)
     if len(end) < FEWEST:
-        raise InputError(
-            f"{format_count(len(end), 'run')} with both {loss!r} and {accuracy!r}: at least {FEWEST} are needed.",
-            argument="runs",
-        )
+        problem = f"{format_count(len(end), 'run')} with both {loss!r} and {accuracy!r}: at least {FEWEST} are needed."
+        raise InputError(problem, argument="runs")
     lost = int(groups.max()) + 1 - len(end)
     return _Curves(np.array(end), np.array(size), np.vstack(points), np.array(owner), lost)
 
@@ -317,10 +302,8 @@ class _Steps:
     def __init__(self, curves: _Curves, chance: float | None) -> None:
         self.curves, self.chance = curves, chance
         n, d = curves.size.T
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", CurvewiseWarning)
+        with quietly():
             self.law = fit_scaling_law(ScalingRuns(n, d, curves.end[:, 0], name="task loss", unit="loss"))
-        self.law_warnings = [f"Law of the task's loss: {w.message}" for w in caught]
         every = np.arange(len(curves.end))
         self.sigmoid = self._fit(every)
         residual = curves.end[:, 1] - _accuracy(self.sigmoid, curves.end[:, 0])
@@ -332,10 +315,8 @@ class _Steps:
         """Return the predicted task loss with its prediction band: low, estimate, high."""
         n, d = places.T
         with quietly():
-            band, expected = (self.law.prediction(n, d, interval=k, level=level) for k in ("prediction", "confidence"))
-        # With few runs the expected loss can be less certain than the drift of published laws suggests.
-        low, high = np.fmin(band["low"], expected["low"]), np.fmax(band["high"], expected["high"])
-        return low, band["loss"], high
+            band = self.law.prediction(n, d, interval="prediction", level=level)
+        return band["low"], band["loss"], band["high"]
 
     def accuracies(
         self, loss_low: FloatArray, loss: FloatArray, loss_high: FloatArray, level: float
@@ -352,11 +333,8 @@ class _Steps:
         own = (t * spread) ** 2 + (t * self.noise) ** 2 + (z * self.drift * beyond) ** 2
         # The error of step 1 is carried through the curve, which bends: each side for itself.
         up, down = _accuracy(self.sigmoid, loss_low) - centre, centre - _accuracy(self.sigmoid, loss_high)
-        return (
-            np.clip(centre - np.sqrt(down**2 + own), 0.0, 1.0),
-            centre,
-            np.clip(centre + np.sqrt(up**2 + own), 0.0, 1.0),
-        )
+        low, high = centre - np.sqrt(down**2 + own), centre + np.sqrt(up**2 + own)
+        return np.clip(low, 0.0, 1.0), centre, np.clip(high, 0.0, 1.0)
 
     @property
     def drift(self) -> float:

@@ -22,8 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, stdtrit
 
+from curvewise.errors import InputError, arg
 from curvewise.scaling.forms import BLOCK, FORMS, HUBER, Bowl, Data, Form, Place, fit_global, minimise
 from curvewise.scaling.runs import ScalingRuns, count_sizes
+from curvewise.text import format_count
 from curvewise.types.results import FloatArray
 
 FAMILY = ("additive", "tied", "coupled")
@@ -63,110 +65,6 @@ class WeighedLaw(NamedTuple):
         return np.asarray(np.log(self.data.form.loss(self.theta[None], at)[0]))
 
 
-@dataclass(frozen=True, eq=False)
-class Forecast:
-    """Fitted laws with weights that sum to 1, and the scale of their errors.
-
-    Attributes
-    ----------
-    members : tuple of WeighedLaw
-        At least one.
-    runs : ScalingRuns
-        What was fitted.
-    loss : str
-        How residuals count.
-    base : dict of str to float, optional
-        Parameters of the law for data that is not repeated, which are kept and not fitted.
-    """
-
-    members: tuple[WeighedLaw, ...]
-    runs: ScalingRuns
-    loss: str
-    base: Mapping[str, float] | None = None
-    _inner: InnerErrors | None = None
-
-    def noise(self, at: Place) -> FloatArray:
-        """Return the standard deviation of a run's log loss at places, shape (n,).
-
-        It is that of the residuals of the half of the rows that is nearest in compute: small runs are often noisier.
-        """
-        rows, size = len(self.runs), self.members[0].data.size
-        square = (self.log_loss(make_place(self.runs)) - np.log(self.runs.loss)) ** 2
-        count = min(max(-(-rows // 2), NEAREST_LEAST), rows)
-        distance = np.abs((at.params + at.tokens)[:, None] - np.log(self.runs.params * self.runs.tokens))
-        nearest = np.argpartition(distance, count - 1, axis=1)[:, :count]
-        # Each row has lost its share of the parameters' degrees of freedom.
-        return np.asarray(np.sqrt(square[nearest].sum(axis=1) / max(count * (1 - size / rows), 2.0)))
-
-    @cached_property
-    def drift(self) -> float:
-        """Root mean square error of log loss per factor e of compute, in inner backtests; NaN with too few runs."""
-        inner = self._inner or inner_errors(self.runs, [m.design for m in self.members], self.loss, self.base)
-        weights = np.array([m.weight for m in self.members])
-        squares = far = 0.0
-        for error, distance in zip(*inner, strict=True):
-            tried = np.asarray(~np.isnan(error).any(axis=1))
-            if (weights * tried).sum() > 0:
-                share = weights * tried / (weights * tried).sum()
-                squares += float(((share @ np.where(tried[:, None], error, 0.0)) ** 2).mean())
-                far += float((distance**2).mean())
-        return float(np.sqrt(squares / far)) if far > 0 else float("nan")
-
-    @property
-    def leading(self) -> WeighedLaw:
-        """The member with the largest weight, those of one form counted together."""
-        total: dict[str, float] = {}
-        for member in self.members:
-            total[member.design[0]] = total.get(member.design[0], 0.0) + member.weight
-        best = max(total, key=lambda name: total[name])
-        # Of the leading form the plain fit: its parameters are those of all runs alike.
-        return next(m for m in self.members if m.design[0] == best)
-
-    def log_loss(self, at: Place) -> FloatArray:
-        """Predicted log loss at places, shape (n,)."""
-        return np.asarray(sum(m.weight * m.log_loss(at) for m in self.members))
-
-    def spread(self, at: Place) -> FloatArray:
-        """Standard deviation of the members' log losses at places, by their weights."""
-        each = np.stack([m.log_loss(at) for m in self.members])
-        weight = np.array([m.weight for m in self.members])
-        return np.asarray(np.sqrt(weight @ (each - weight @ each) ** 2))
-
-    def leverage(self, at: Place) -> FloatArray:
-        """Return the variance of the leading law's log loss at places over that of a run's noise, to first order."""
-        lead = self.leading
-        form, theta = lead.data.form, lead.theta[None]
-        here, there = (form.values(theta, place) for place in (lead.data.at, form.shift(at)))
-        inverse = inverse_of_squares(here.slope[0] / here.loss[0] * lead.data.free[:, None])
-        requested = there.slope[0] / there.loss[0]
-        return np.asarray(((inverse @ requested) * requested).sum(axis=0))
-
-    def band_half_width(self, at: Place, level: float) -> FloatArray:
-        """Half the width of the prediction band of log loss for one new run."""
-        size = self.leading.data.size
-        quantile = float(stdtrit(max(len(self.runs) - size, 2), 0.5 + level / 2))
-        return self.half_width(at, quantile, float(ndtri(0.5 + level / 2) / ndtri(0.975)))
-
-    def half_width(self, at: Place, quantile: float, level_ratio: float = 1.0) -> FloatArray:
-        """Half the width of a prediction band of log loss.
-
-        Parameters
-        ----------
-        at : Place
-            Sizes.
-        quantile : float
-            Of the noise of a single run, in standard deviations.
-        level_ratio : float
-            Quantile of the level over that of 95%, by which the drift is scaled.
-        """
-        beyond = np.maximum(np.log(6.0 / self.runs.compute.max()) + at.params + at.tokens, 0.0)
-        far = REACH * level_ratio
-        drift = self.drift if np.isfinite(self.drift) else DRIFT
-        # At sizes that are unlike all runs, the law is less certain than a run is noisy.
-        near = (quantile * self.noise(at)) ** 2 * np.maximum(self.leverage(at), 1.0)
-        return np.asarray(np.sqrt(near + far**2 * ((drift * beyond) ** 2 + self.spread(at) ** 2)))
-
-
 def make_place(runs: ScalingRuns) -> Place:
     """Return the sizes of runs as logarithms."""
     unique = None if runs.unique_tokens is None else np.log(runs.unique_tokens)
@@ -192,18 +90,27 @@ def make_data(
 
 
 def fit_forecast(
-    runs: ScalingRuns, designs: Sequence[Design], loss: str = "huber", base: Mapping[str, float] | None = None
+    runs: ScalingRuns,
+    designs: Sequence[Design],
+    loss: str = "huber",
+    base: Mapping[str, float] | None = None,
+    known: bool = True,
 ) -> Forecast:
     """Fit members to runs and weigh them by inner backtests."""
     # Beside others, a form that nearly interpolates the runs has nothing to say.
     spare = 1 if len(designs) > 1 else 0
     members = [m for m in (_fit(runs, design, loss, spare, base) for design in designs) if m is not None]
+    if not members:
+        raise InputError(
+            f"holds {format_count(runs.count, 'run')}, too few to weigh forms: choose one with {arg('form', 'tied')}.",
+            argument="runs",
+        )
     if len(members) == 1:
-        return Forecast((members[0],), runs, loss, base)
+        return Forecast((members[0],), runs, loss, base, known)
     inner = inner_errors(runs, [m.design for m in members], loss, base)
     weights = _weights(inner[0], len(members))
     weighted = tuple(m._replace(weight=float(w)) for m, w in zip(members, weights, strict=True))
-    return Forecast(weighted, runs, loss, base, inner)
+    return Forecast(weighted, runs, loss, base, known, inner)
 
 
 def _fit(
@@ -241,9 +148,8 @@ def inner_errors(
         outside = runs.select(held)
         at, measured = make_place(outside), np.log(outside.loss)
         fits = [_fit(inside, design, loss, 1, base) for design in designs]
-        errors.append(
-            np.stack([np.full(len(outside), np.nan) if m is None else m.log_loss(at) - measured for m in fits])
-        )
+        failed = np.full(len(outside), np.nan)
+        errors.append(np.stack([failed if m is None else m.log_loss(at) - measured for m in fits]))
         distances.append(np.log(outside.compute / inside.compute.max()))
     return errors, distances
 
@@ -332,12 +238,15 @@ class ProfileIntervals:
         Its objective.
     groups : ndarray of int, shape (n,)
         Run of each row, from 0 on; rows of one run are left out and counted together.
+    alike : bool
+        False for runs that do not have one noise, which count by their own errors as those with checkpoints do.
     """
 
     data: Data
     theta: FloatArray
     value: float
     groups: NDArray[np.intp]
+    alike: bool = True
 
     def limits(self, quantities: Sequence[Quantity] | QuantityFamily, level: float = 0.95) -> FloatArray:
         """Return low and high of each quantity, shape (2, Q); infinite where the data do not bound it."""
@@ -382,7 +291,9 @@ class ProfileIntervals:
             low, high = np.quantile(values, [0.16, 0.84], axis=1)
             # The curvature of the profile itself, over a standard error on either side.
             spread = total * self.noise / self.steepness
-            rise = _held(self, family, np.sqrt(spread)).mean(axis=0)
+            walk = _Walk(self, family, np.maximum(np.sqrt(spread), 1e-15))
+            held, _ = walk.fit_at(np.arange(2 * count), walk.start + walk.sign * walk.step)
+            rise = np.maximum(self.data.value(held) - self.value, 0.0).reshape(2, -1).mean(axis=0)
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = np.log((high - low) ** 2 / 4 * 2 * rise / spread / self.noise)
             # Refits to few rows vary too little, by about the share of the rows that parameters take up.
@@ -398,13 +309,8 @@ class ProfileIntervals:
         # Pulls and curvature of a row are functions of its spread, which a few of its values show.
         some = np.geomspace(self.spread.min(), self.spread.max(), 17)
         standard, delta = self.errors / self.spread, self.data.delta
-        bend, pull = (
-            np.interp(self.spread, some, v)
-            for v in (
-                mean_steepness(standard, delta / some),
-                (np.clip(some[:, None] * standard, -delta, delta) ** 2).mean(axis=1),
-            )
-        )
+        pulls = (np.clip(some[:, None] * standard, -delta, delta) ** 2).mean(axis=1)
+        bend, pull = (np.interp(self.spread, some, v) for v in (mean_steepness(standard, delta / some), pulls))
         path = slopes @ inverse_of_squares(self.jacobian * np.sqrt(bend))
         variance = (path @ self.jacobian) ** 2 @ pull
         return np.asarray(np.log(variance / (path * slopes).sum(axis=1) * bend.mean() / pull.mean()))
@@ -414,9 +320,8 @@ class ProfileIntervals:
         pull = np.clip(self.errors, -self.data.delta, self.data.delta)
         influence = slopes @ self.inverse @ self.jacobian
         count = int(self.groups.max()) + 1
-        totals, parts = np.zeros((count, len(slopes))), np.zeros((count, len(slopes)))
-        np.add.at(totals, self.groups, (influence * pull).T)
-        np.add.at(parts, self.groups, (influence**2).T)
+        member = np.arange(count)[:, None] == self.groups
+        totals, parts = member @ (influence * pull).T, member @ (influence**2).T
         weight = parts.sum(axis=0)
         degrees = (1 - 1 / count) * weight**2 / (parts**2).sum(axis=0)  # Satterthwaite's
         return (totals**2).sum(axis=0) / weight / self.steepness, degrees
@@ -429,8 +334,8 @@ class ProfileIntervals:
 
     @property
     def independent(self) -> bool:
-        """True where each row is a run of its own."""
-        return int(self.groups.max()) + 1 == len(self.groups)
+        """True where each row is a run of its own, and all have one noise."""
+        return self.alike and int(self.groups.max()) + 1 == len(self.groups)
 
     @cached_property
     def spread(self) -> FloatArray:
@@ -533,13 +438,6 @@ def refit(data: Data, theta: FloatArray, weights: FloatArray, *, steps: int = 10
         start = np.tile(theta, (len(part), 1))
         found[first : first + len(part)] = minimise(objective, start, data.form, data.bounds, steps=steps, tol=tol)[0]
     return found
-
-
-def _held(fit: ProfileIntervals, family: QuantityFamily, distance: FloatArray) -> FloatArray:
-    """Return the rise of the objective with each quantity held at a distance below and above the fit, shape (2, Q)."""
-    walk = _Walk(fit, family, np.maximum(distance, 1e-15))
-    theta, _ = walk.fit_at(np.arange(2 * family.number), walk.start + walk.sign * walk.step)
-    return np.asarray(np.maximum(fit.data.value(theta) - fit.value, 0.0).reshape(2, -1))
 
 
 class _Walk:
@@ -669,61 +567,140 @@ NODES = 9
 
 
 @dataclass(frozen=True, eq=False)
-class Uncertainty:
-    """Intervals of a forecast.
+class Forecast:
+    """Fitted laws with weights that sum to 1, their intervals and the scale of their errors.
 
     Attributes
     ----------
-    forecast : Forecast
-        One law, or several with weights.
-    groups : ndarray of int, shape (n,)
-        Run of each row.
+    members : tuple of WeighedLaw
+        At least one.
+    runs : ScalingRuns
+        What was fitted.
+    loss : str
+        How residuals count.
+    base : dict of str to float, optional
+        Parameters of the law for data that is not repeated, which are kept and not fitted.
     known : bool
-        False where rows may be checkpoints of unknown runs: all limits are then NaN.
-    seed : int
-        Of the resamples.
+        False where rows may be checkpoints of unknown runs, or are too few: all limits are then NaN.
     """
 
-    forecast: Forecast
-    groups: NDArray[np.intp]
+    members: tuple[WeighedLaw, ...]
+    runs: ScalingRuns
+    loss: str
+    base: Mapping[str, float] | None = None
     known: bool = True
-    seed: int = 0
+    _inner: InnerErrors | None = None
+
+    def noise(self, at: Place) -> FloatArray:
+        """Return the standard deviation of a run's log loss at places, shape (n,).
+
+        It is that of the residuals of the half of the rows that is nearest in compute: small runs are often noisier.
+        """
+        rows = len(self.runs)
+        square = (self.log_loss(make_place(self.runs)) - np.log(self.runs.loss)) ** 2
+        count = min(max(-(-rows // 2), NEAREST_LEAST), rows)
+        distance = np.abs((at.params + at.tokens)[:, None] - np.log(self.runs.params * self.runs.tokens))
+        nearest = np.argpartition(distance, count - 1, axis=1)[:, :count]
+        # Each row has lost its share of the parameters' degrees of freedom, of which checkpoints of a run have one.
+        left = 1 - self.members[0].data.size / self.runs.count
+        return np.asarray(np.sqrt(square[nearest].sum(axis=1) / max(count * left, 2.0)))
+
+    @cached_property
+    def drift(self) -> float:
+        """Root mean square error of log loss per factor e of compute, in inner backtests; NaN with too few runs."""
+        inner = self._inner or inner_errors(self.runs, [m.design for m in self.members], self.loss, self.base)
+        weights = np.array([m.weight for m in self.members])
+        squares = far = 0.0
+        for error, distance in zip(*inner, strict=True):
+            tried = np.asarray(~np.isnan(error).any(axis=1))
+            if (weights * tried).sum() > 0:
+                share = weights * tried / (weights * tried).sum()
+                squares += float(((share @ np.where(tried[:, None], error, 0.0)) ** 2).mean())
+                far += float((distance**2).mean())
+        return float(np.sqrt(squares / far)) if far > 0 else float("nan")
+
+    @property
+    def leading(self) -> WeighedLaw:
+        """The member with the largest weight, those of one form counted together."""
+        total: dict[str, float] = {}
+        for member in self.members:
+            total[member.design[0]] = total.get(member.design[0], 0.0) + member.weight
+        best = max(total, key=lambda name: total[name])
+        # Of the leading form the plain fit: its parameters are those of all runs alike.
+        return next(m for m in self.members if m.design[0] == best)
+
+    def log_loss(self, at: Place) -> FloatArray:
+        """Predicted log loss at places, shape (n,)."""
+        return np.asarray(sum(m.weight * m.log_loss(at) for m in self.members))
+
+    def spread(self, at: Place) -> FloatArray:
+        """Standard deviation of the members' log losses at places, by their weights."""
+        each = np.stack([m.log_loss(at) for m in self.members])
+        weight = np.array([m.weight for m in self.members])
+        return np.asarray(np.sqrt(weight @ (each - weight @ each) ** 2))
+
+    def leverage(self, at: Place) -> FloatArray:
+        """Return the variance of the leading law's log loss at places over that of a run's noise, to first order."""
+        lead = self.leading
+        form, theta = lead.data.form, lead.theta[None]
+        here, there = (form.values(theta, place) for place in (lead.data.at, form.shift(at)))
+        inverse = inverse_of_squares(here.slope[0] / here.loss[0] * lead.data.free[:, None])
+        requested = there.slope[0] / there.loss[0]
+        return np.asarray(((inverse @ requested) * requested).sum(axis=0))
+
+    def band_half_width(self, at: Place, level: float) -> FloatArray:
+        """Half the width of the prediction band of log loss for one new run."""
+        size = self.leading.data.size
+        quantile = float(stdtrit(max(self.runs.count - size, 2), 0.5 + level / 2))
+        return self.half_width(at, quantile, float(ndtri(0.5 + level / 2) / ndtri(0.975)))
+
+    def half_width(self, at: Place, quantile: float, level_ratio: float = 1.0) -> FloatArray:
+        """Half the width of a prediction band of log loss.
+
+        Parameters
+        ----------
+        at : Place
+            Sizes.
+        quantile : float
+            Of the noise of a single run, in standard deviations.
+        level_ratio : float
+            Quantile of the level over that of 95%, by which the drift is scaled.
+        """
+        beyond = np.maximum(np.log(6.0 / self.runs.compute.max()) + at.params + at.tokens, 0.0)
+        far = REACH * level_ratio
+        drift = self.drift if np.isfinite(self.drift) else DRIFT
+        # At sizes that are unlike all runs, the law is less certain than a run is noisy.
+        near = (quantile * self.noise(at)) ** 2 * np.maximum(self.leverage(at), 1.0)
+        return np.asarray(np.sqrt(near + far**2 * ((drift * beyond) ** 2 + self.spread(at) ** 2)))
 
     @cached_property
     def profile(self) -> ProfileIntervals:
         """Intervals of the leading member."""
-        lead = self.forecast.leading
-        return ProfileIntervals(lead.data, lead.theta, lead.value, self.groups)
+        lead = self.leading
+        return ProfileIntervals(lead.data, lead.theta, lead.value, self.runs.groups)
 
-    def parameters(self, quantities: Sequence[Quantity], level: float) -> FloatArray:
-        """Return limits of quantities of the leading member's parameters, shape (2, Q)."""
-        if not self.known:
-            return np.full((2, len(quantities)), np.nan)
-        return self.profile.limits(quantities, level)
-
-    def log_losses(self, at: Place, level: float) -> FloatArray:
+    def log_loss_limits(self, at: Place, level: float) -> FloatArray:
         """Return limits of the expected log loss at places, shape (2, n)."""
         count = len(at.params)
         if not self.known:
             return np.full((2, count), np.nan)
-        if len(self.forecast.members) > 1:
+        if len(self.members) > 1:
             draws = self._picked(lambda form, theta: np.log(form.loss(theta, at)), level)
             return np.asarray(np.quantile(draws, [0.5 - level / 2, 0.5 + level / 2], axis=0))
-        form = self.forecast.leading.data.form
+        form = self.leading.data.form
         found = np.empty((2, count))
         # As many problems at a time as fit the cache.
-        block = max(1, BLOCK // (4 * len(self.groups)))
+        block = max(1, BLOCK // (4 * len(self.runs.groups)))
         for first in range(0, count, block):
-            part = Place(*(None if v is None else v[first : first + block] for v in at))  # type: ignore[arg-type]
+            part = at.take(slice(first, first + block))
 
             def value(theta: FloatArray, which: NDArray[np.intp], part: Place = part) -> FloatArray:
-                own = Place(*(None if v is None else v[which] for v in part))  # type: ignore[arg-type]
-                return np.asarray(np.log(form.own_loss(theta, own)))
+                return np.asarray(np.log(form.own_loss(theta, part.take(which))))
 
             found[:, first : first + block] = self.profile.limits(QuantityFamily(len(part.params), value), level)
-        if self.forecast.base is not None:
+        if self.base is not None:
             # Only the worth of repetition is open: it lies between that of new data and nearly none.
-            lead = self.forecast.leading
+            lead = self.leading
             ends = (np.where(lead.data.free, bound, lead.theta)[None] for bound in reversed(lead.data.bounds))
             found = np.clip(found, *(np.log(form.loss(theta, at)[0]) for theta in ends))
         return found
@@ -743,7 +720,7 @@ class Uncertainty:
         if not self.known:
             return np.full((2, len(budgets)), np.nan), np.full((2, len(budgets)), np.nan)
         ends = [0.5 - level / 2, 0.5 + level / 2]
-        if sampled or len(self.forecast.members) > 1:
+        if sampled or len(self.members) > 1:
 
             def both(form: Form, theta: FloatArray) -> FloatArray:
                 count = len(budgets)
@@ -752,7 +729,7 @@ class Uncertainty:
 
             low_high = np.quantile(self._picked(both, level), ends, axis=0)
             return low_high[:, : len(budgets)], low_high[:, len(budgets) :]
-        form, theta = self.forecast.leading.data.form, self.forecast.leading.theta
+        form, theta = self.leading.data.form, self.leading.theta
         nodes = budgets if len(budgets) <= NODES else np.linspace(budgets.min(), budgets.max(), NODES)
 
         def value(theta: FloatArray, which: NDArray[np.intp]) -> FloatArray:
@@ -775,10 +752,10 @@ class Uncertainty:
         Refits to few runs vary too little, by the degrees of freedom that the parameters take up and by Student's
         quantile over the normal: their distances from the fit are stretched by as much.
         """
-        rng = np.random.default_rng(self.seed)
-        runs = int(self.groups.max()) + 1
+        rng = np.random.default_rng(0)
+        runs = int(self.runs.groups.max()) + 1
         kept = []
-        for member, refits in zip(self.forecast.members, self.refits, strict=True):
+        for member, refits in zip(self.members, self.refits, strict=True):
             take = int(np.round(member.weight * RESAMPLES))
             if take:
                 form = member.data.form
@@ -795,17 +772,10 @@ class Uncertainty:
         Runs get exponential weights with mean 1: with few runs, drawing them with replacement would leave some
         resamples without a size.
         """
-        rng = np.random.default_rng(self.seed)
-        runs = int(self.groups.max()) + 1
-        weights = rng.exponential(size=(RESAMPLES, runs))[:, self.groups]
-        return tuple(refit(m.data, m.theta, weights) for m in self.forecast.members)
-
-
-def resample_runs(groups: NDArray[np.intp], count: int, rng: np.random.Generator) -> FloatArray:
-    """Draw runs with replacement: the number of times that each row is drawn, shape (count, n)."""
-    runs = int(groups.max()) + 1
-    drawn = rng.multinomial(runs, np.full(runs, 1.0 / runs), size=count)
-    return drawn.astype(np.float64)[:, groups]
+        rng = np.random.default_rng(0)
+        runs = int(self.runs.groups.max()) + 1
+        weights = rng.exponential(size=(RESAMPLES, runs))[:, self.runs.groups]
+        return tuple(refit(m.data, m.theta, weights) for m in self.members)
 
 
 def _smooth(nodes: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,20 @@ class Place(NamedTuple):
     params: FloatArray
     tokens: FloatArray
     unique: FloatArray | None = None
+
+    def take(self, rows: Any) -> Place:
+        """Return some of the places."""
+        return Place(self.params[rows], self.tokens[rows], None if self.unique is None else self.unique[rows])
+
+
+CENTRE = Place(*np.zeros((3, 1)))
+"""The centre of some data, as a place that is shifted there."""
+LOG6 = float(np.log(6.0))
+
+
+def on_budget(log_budget: FloatArray, log_n: FloatArray, unique: float | None = None) -> Place:
+    """Return the places of models of these sizes on their budgets C = 6 N D."""
+    return Place(log_n, log_budget - LOG6 - log_n, None if unique is None else np.full(len(log_n), unique))
 
 
 class Values(NamedTuple):
@@ -75,6 +89,8 @@ class Form(ABC):
     name: ClassVar[str]
     names: ClassVar[tuple[str, ...]]
     equation: ClassVar[str]
+    limits: ClassVar[Mapping[str, tuple[float, float]]] = {}
+    """Limits of further parameters; papers write those that begin with "log " without their logarithm."""
 
     @property
     def size(self) -> int:
@@ -83,15 +99,10 @@ class Form(ABC):
 
     def bounds(self, smallest_loss: float) -> tuple[FloatArray, FloatArray]:
         """Lower and upper limits of the parameters of the solver."""
-        low, high = zip(*(self._bound(name, smallest_loss) for name in self.names), strict=True)
-        return np.array(low), np.array(high)
-
-    def _bound(self, name: str, smallest_loss: float) -> tuple[float, float]:
-        if name == "E":
-            return 0.0, smallest_loss
-        if name in ("a", "b"):
-            return TERM_BOUNDS[0] + np.log(smallest_loss), TERM_BOUNDS[1] + np.log(smallest_loss)
-        return EXPONENT_BOUNDS
+        term = np.log(smallest_loss) + TERM_BOUNDS
+        limits = {"E": (0.0, smallest_loss), "a": term, "b": term} | dict(self.limits)
+        low, high = np.array([limits.get(name, EXPONENT_BOUNDS) for name in self.names]).T
+        return low, high
 
     @abstractmethod
     def values(self, theta: FloatArray, at: Place) -> Values:
@@ -103,14 +114,7 @@ class Form(ABC):
 
     def own_loss(self, theta: FloatArray, at: Place) -> FloatArray:
         """Return the loss of law k at place k, shape (K,)."""
-        shifted = self.shift(at)
-        alpha, beta = self.exponents(theta)
-        moved = theta.copy()
-        # At the centre the two terms are exp(a) and exp(b): move them instead of the place.
-        moved[:, 1] -= alpha * shifted.params
-        moved[:, 2] -= beta * shifted.tokens
-        zero = np.zeros(1)
-        return self.values(moved, Place(zero, zero)).loss[:, 0]
+        return self.loss(theta, at.take((slice(None), None)))[:, 0]
 
     def shift(self, at: Place) -> Place:
         """Move places to the centre."""
@@ -139,7 +143,7 @@ class Form(ABC):
                 "alpha": alpha,
                 "beta": beta,
             }
-        return found | self._further(named)
+        return found | {k.removeprefix("log "): np.exp(named[k]) if k[:4] == "log " else named[k] for k in self.limits}
 
     def private(self, given: Mapping[str, float]) -> FloatArray:
         """Return the parameters of the solver, shape (P,), from those that papers write."""
@@ -147,13 +151,8 @@ class Form(ABC):
         named = {"E": given["E"], "alpha": alpha, "beta": beta}
         named["a"] = np.log(given["A"]) - alpha * self.params
         named["b"] = np.log(given["B"]) - beta * self.tokens
-        return np.array([named[k] if k in named else self._read(k, given) for k in self.names])
-
-    def _further(self, named: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-        return {}
-
-    def _read(self, name: str, given: Mapping[str, float]) -> float:
-        return float(given[name])
+        named |= {k: np.log(given[k[4:]]) if k[:4] == "log " else given[k] for k in self.limits}
+        return np.array([named[k] for k in self.names])
 
     def optimum(self, theta: FloatArray, log_budget: FloatArray) -> FloatArray:
         """Return log N* of laws θ, shape (K, P), for a log budget C = 6 N D of each, shape (K,): shape (K,).
@@ -161,9 +160,14 @@ class Form(ABC):
         The smallest A/N^α + B/D^β on C = 6 N D has α A/N^α = β B/D^β.
         """
         alpha, beta = self.exponents(theta)
-        total = log_budget - np.log(6.0) - self.params - self.tokens
+        total = log_budget - LOG6 - self.params - self.tokens
         gap = np.log(alpha / beta) + theta[:, 1] - theta[:, 2]
         return np.asarray(self.params + (gap + beta * total) / (alpha + beta))
+
+    def lowest(self, theta: FloatArray, log_budget: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return log N* of laws θ for a log budget of each, and their losses there, shape (K,) each."""
+        size = self.optimum(theta, log_budget)
+        return size, self.own_loss(theta, on_budget(log_budget, size))
 
 
 class Additive(Form):
@@ -178,7 +182,7 @@ class Additive(Form):
         e, a, b, alpha, beta = (theta[:, i : i + 1] for i in range(5))
         x, y = at.params, at.tokens
         of_n, of_d = np.exp(a - alpha * x), np.exp(b - beta * y)
-        slope = np.empty((len(theta), 5, len(x)))
+        slope = np.empty((len(theta), 5, of_n.shape[1]))
         slope[:, 0] = 1.0
         slope[:, 1], slope[:, 2] = of_n, of_d
         np.multiply(of_n, -x, out=slope[:, 3])
@@ -221,12 +225,7 @@ class Coupled(Form):
     name: ClassVar[str] = "coupled"
     names: ClassVar[tuple[str, ...]] = ("E", "a", "b", "alpha", "beta", "g")
     equation: ClassVar[str] = "E + ((A/N^α)^(1/g) + (B/D^β)^(1/g))^g"
-
-    def _bound(self, name: str, smallest_loss: float) -> tuple[float, float]:
-        return (0.1, 4.0) if name == "g" else super()._bound(name, smallest_loss)
-
-    def _further(self, named: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-        return {"g": named["g"]}
+    limits: ClassVar[Mapping[str, tuple[float, float]]] = {"g": (0.1, 4.0)}
 
     def values(self, theta: FloatArray, at: Place) -> Values:
         """Losses with derivatives, by those of log T = g log(exp(u/g) + exp(v/g))."""
@@ -240,7 +239,7 @@ class Coupled(Form):
         rest = 1.0 - share
         entropy = more + np.maximum(gap, 0.0) - share * gap
         ratio = np.stack([share, rest, -x * share, -y * rest, entropy], axis=1)  # d log T in a, b, α, β, g
-        slope = np.empty((len(theta), 6, len(x)))
+        slope = np.empty((len(theta), 6, term.shape[1]))
         slope[:, 0] = 1.0
         slope[:, 1:] = ratio * term[:, None]
 
@@ -272,19 +271,9 @@ class Repeated(Form):
     """
 
     name: ClassVar[str] = "repeated"
-    names: ClassVar[tuple[str, ...]] = ("E", "a", "b", "alpha", "beta", "log_rd", "log_rn")
+    names: ClassVar[tuple[str, ...]] = ("E", "a", "b", "alpha", "beta", "log R_D", "log R_N")
     equation: ClassVar[str] = "E + A/N'^α + B/D'^β"
-
-    def _bound(self, name: str, smallest_loss: float) -> tuple[float, float]:
-        if name in ("log_rd", "log_rn"):
-            return float(np.log(1e-2)), float(np.log(1e4))
-        return super()._bound(name, smallest_loss)
-
-    def _further(self, named: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-        return {"R_D": np.exp(named["log_rd"]), "R_N": np.exp(named["log_rn"])}
-
-    def _read(self, name: str, given: Mapping[str, float]) -> float:
-        return float(np.log(given[{"log_rd": "R_D", "log_rn": "R_N"}[name]]))
+    limits: ClassVar[Mapping[str, tuple[float, float]]] = dict.fromkeys(names[5:], (np.log(1e-2), np.log(1e4)))
 
     def values(self, theta: FloatArray, at: Place) -> Values:
         """Losses with derivatives, through N' and D' by the chain rule."""
@@ -311,12 +300,6 @@ class Repeated(Form):
         """Return losses without derivatives."""
         of_n, of_d, _, _ = self._terms(theta, self.shift(at))
         return theta[:, :1] + of_n + of_d
-
-    def own_loss(self, theta: FloatArray, at: Place) -> FloatArray:
-        """Return the loss of law k at place k, shape (K,)."""
-        x, y, u = (None if v is None else v[:, None] for v in self.shift(at))
-        of_n, of_d, _, _ = self._terms(theta, Place(x, y, u))  # type: ignore[arg-type]
-        return (theta[:, :1] + of_n + of_d)[:, 0]
 
     def _terms(self, theta: FloatArray, at: Place) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return the terms of N and D, and log N' and log D', shape (K, n) each, at places shifted to the centre."""
@@ -573,8 +556,7 @@ def _in_valley(
     if not bent.any():
         return gradient.copy(), curvature.copy(), metric.copy()
     count, size = theta.shape
-    at = np.zeros(1)
-    _, slope, bend = form.values(theta, Place(at, at, at))
+    _, slope, bend = form.values(theta, CENTRE)
     free = bent.astype(np.float64)
     total, twice = slope[:, :, 0] * free[:, None], bend(free[:, None])  # of the reducible loss at the centre
     turn = np.zeros((count, size, size))  # rows: E, a, b, …; columns: c, log slopes, exponents, …
@@ -599,8 +581,7 @@ def _move(
     straight = np.clip(theta + step, lower, upper)
     if not bent.any():
         return straight
-    at = Place(np.zeros(1), np.zeros(1), np.zeros(1))
-    centre = form.values(theta, at).loss[:, 0]
+    centre = form.values(theta, CENTRE).loss[:, 0]
 
     def at_share(share: FloatArray) -> FloatArray:
         new = np.clip(theta + share[:, None] * step, lower, upper)
@@ -609,7 +590,7 @@ def _move(
             new[:, k] = theta[:, k] + share * step[:, k] - np.log(new[:, j] / theta[:, j])
         new[:, 1:] = np.clip(new[:, 1:], lower[1:], upper[1:])
         new[:, 0] = 0.0
-        new[:, 0] = centre + share * step[:, 0] - form.values(new, at).loss[:, 0]
+        new[:, 0] = centre + share * step[:, 0] - form.values(new, CENTRE).loss[:, 0]
         return new
 
     moved = at_share(np.ones(len(theta)))

@@ -24,11 +24,13 @@ from curvewise.scaling.optimum import (
     short,
 )
 from curvewise.scaling.runs import ScalingRuns, input_warnings
-from curvewise.text import format_count, format_interval
+from curvewise.text import format_count, format_interval, format_number
 from curvewise.types.results import FloatArray, Interval, as_floats, check_level
 
 GAP = 0.1
 """Gap in log C from which runs belong to different budgets: budgets of a study differ by factors."""
+SPAN = 2.0
+"""Ratio of the largest compute at a budget to the smallest from which losses there differ by more than model size."""
 FEWEST_SIZES = 4
 """Sizes at a budget that show a parabola and how well it fits."""
 
@@ -96,12 +98,10 @@ def fit_power_law(x: ArrayLike, y: ArrayLike, *, std: ArrayLike | None = None, l
         shapes = f"{given_x.shape}, {given_y.shape}" + ("" if std is None else f" and {spreads.shape}")
         raise InputError(f"x, y and std must be lists of one length; their shapes are {shapes}.")
     for name, values in (("x", given_x), ("y", given_y), ("std", spreads)):
-        left_out = np.isnan(values) if name != "x" else np.zeros(len(values), dtype=np.bool_)
-        if not (left_out | ((values > 0) & np.isfinite(values))).all():
+        if not (((values > 0) & np.isfinite(values)) | (np.isnan(values) & (name != "x"))).all():
             raise InputError("must hold finite numbers above 0.", argument=name)
     known = ~np.isnan(given_y) & ~np.isnan(spreads)
-    weights = 1.0 / spreads**2
-    log_x, log_y, w = np.log(given_x[known]), np.log(given_y[known]), weights[known]
+    log_x, log_y, w = np.log(given_x[known]), np.log(given_y[known]), 1.0 / spreads[known] ** 2
     if len(log_x) < 2 or np.ptp(log_x) == 0:
         raise InputError(f"holds {format_count(len(log_x), 'point')}: a power law needs two at least.", argument="x")
     centre = float(w @ log_x / w.sum())
@@ -113,11 +113,11 @@ def fit_power_law(x: ArrayLike, y: ArrayLike, *, std: ArrayLike | None = None, l
     covariance = np.diag([scale / spread, scale / float(w.sum())])
     quantile = float(stdtrit(degrees, 0.5 + level / 2)) if degrees > 0 else np.nan
     half = quantile * np.sqrt(covariance[0, 0])
-    start = middle - slope * centre
-    wide = quantile * np.sqrt(covariance[1, 1] + centre**2 * covariance[0, 0])
+    exponent = Interval(slope, slope - half, slope + half, level)
+    law = PowerLaw(exponent, exponent, covariance, middle, centre, degrees)
     with np.errstate(over="ignore"):
-        factor = Interval(float(np.exp(start)), float(np.exp(start - wide)), float(np.exp(start + wide)), level)
-    return PowerLaw(Interval(slope, slope - half, slope + half, level), factor, covariance, middle, centre, degrees)
+        start, low, high = np.exp(law.at(np.ones(1), level)).ravel().tolist()
+    return law._replace(coefficient=Interval(start, low, high, level))
 
 
 def fit_isoflops(
@@ -139,7 +139,8 @@ def fit_isoflops(
     Returns
     -------
     IsoflopFit
-        Budgets without a minimum between their smallest and largest model are left out, and warnings say so.
+        Budgets without a minimum between their smallest and largest model, and those whose runs differ in compute by
+        more than two times, are left out, and warnings say so.
 
     Notes
     -----
@@ -215,6 +216,10 @@ def _minima(
     minima, dropped = [], []
     for c, rows in budget_groups(runs, budgets):
         x, y = np.log(runs.params[rows]), runs.loss[rows]
+        spent = (runs.compute if runs.flops is None else runs.flops)[rows]
+        if spent.max() > SPAN * spent.min():
+            dropped.append((c, f"its runs differ in compute by {format_number(spent.max() / spent.min(), 2)} times"))
+            continue
         if len(np.unique(x)) < FEWEST_SIZES:
             dropped.append((c, f"{format_count(len(np.unique(x)), 'size')} only"))
             continue
@@ -310,11 +315,6 @@ class IsoflopFit(Refittable):
             interval = self.compute_optimal(at, level=level).tokens_per_param
         return measure_sensitivity(self.runs, answer, at, interval, drop)
 
-    @property
-    def all_warnings(self) -> tuple[str, ...]:
-        """The warnings, with that of answers that depend on which runs are fitted."""
-        return (*self.warnings, *self._sensitivity(None, None, 0.95).warnings)
-
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Return a row for each budget: its minimum."""
         return {
@@ -328,12 +328,11 @@ class IsoflopFit(Refittable):
 
     def readable(self) -> Mapping[str, Sequence[Any]]:
         """Return a row for each budget with counts as people write them."""
-        tokens = self.budget / 6 / self.optimum
+        n, d = self.optimum, self.budget / 6 / self.optimum
+        sizes = {"best params": n, "tokens": d, "tokens per param": d / n}
         return {
             "compute": [f"{c:.3g}" for c in self.budget],
-            "best params": [short(float(v)) for v in self.optimum],
-            "tokens": [short(float(v)) for v in tokens],
-            "tokens per param": [short(float(v)) for v in tokens / self.optimum],
+            **{name: [short(float(v)) for v in values] for name, values in sizes.items()},
             "loss": [f"{v:.4g}" for v in self.optimum_loss],
             "runs": [int(v) for v in self.rows],
         }

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError, Message, arg, suggest, warn_all
+from curvewise.errors import InputError, Message, arg, suggest, warn_all
 from curvewise.scaling.fit import (
     EMPHASES,
     FAMILY,
     Design,
     Forecast,
     Quantity,
-    Uncertainty,
     fit_forecast,
     make_place,
     refit,
-    resample_runs,
     split_by_compute,
 )
 from curvewise.scaling.forms import EXPONENT_BOUNDS, FORMS, Place
@@ -38,14 +34,14 @@ from curvewise.scaling.optimum import (
     measure_sensitivity,
     short,
 )
-from curvewise.scaling.runs import FEWEST, FLOPS_PER, ScalingRuns, check_identified, input_warnings
+from curvewise.scaling.runs import FEWEST, FLOPS_PER, ScalingRuns, check_choice, check_identified, input_warnings
 from curvewise.text import format_count, format_interval, format_number
 from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level, data_frame, interval_columns
 
 if TYPE_CHECKING:
     import pandas as pd
 
-LOSSES = ("huber", "squares", "linear")
+LOSSES = {"huber": "Huber loss of log residuals", "squares": "least squares of log loss", "linear": "least squares"}
 INTERVALS = ("confidence", "prediction")
 DIVERGED = 8.0
 """Robust standard deviations above the law from which a run is flagged as diverged."""
@@ -115,8 +111,8 @@ def fit_scaling_law(
     True
     """
     given = as_scaling_runs(runs)
-    _check_choice("form", form, (*FORMS, "auto"))
-    _check_choice("loss", loss, LOSSES)
+    check_choice("form", form, (*FORMS, "auto"))
+    check_choice("loss", loss, LOSSES)
     repeats = given.unique_tokens is not None and bool((given.unique_tokens < 0.999 * given.tokens).any())
     if form == "repeated" and given.unique_tokens is None:
         raise InputError(f"{arg('form', 'repeated')} needs unique_tokens: how many of the tokens are distinct.")
@@ -127,10 +123,33 @@ def fit_scaling_law(
         designs: list[Design] = [(name, emphasis) for name in names for emphasis in EMPHASES]
     else:
         designs = [(form, 0.0)]
-    known = None if base is None else _read_base(base)
-    check_identified(given, _fewest_parameters(designs, known), fewest=2 if few else FEWEST)
-    forecast = fit_forecast(given, designs, loss, known)
-    return _make_law(given, form, loss, tuple(designs), forecast, repeats, few)
+    fixed = None if base is None else _read_base(base)
+    check_identified(given, _fewest_parameters(designs, fixed), fewest=2 if few else FEWEST)
+    forecast = fit_forecast(given, designs, loss, fixed, given.checkpoints != "unclear" and not few)
+    lead = forecast.leading
+    public = {k: float(v[0]) for k, v in lead.data.form.public(lead.theta[None]).items()}
+    notes = (*given.warnings, *input_warnings(given), *_fit_warnings(given, forecast, form, repeats))
+    warn_all(notes)
+    return ScalingLaw(
+        name=given.name,
+        form=form,
+        loss=loss,
+        **{name: public.pop(name) for name in BASE},
+        exponent=float(lead.data.form.exponent(lead.theta[None])[0]),
+        further=public,
+        objective=lead.value,
+        weights={
+            name + (", large runs first" if emphasis else ""): weight
+            for (name, emphasis), *_, weight in forecast.members
+        },
+        count=given.count,
+        warnings=notes,
+        notes=given.notes,
+        runs=given,
+        _designs=tuple(designs),
+        _forecast=forecast,
+        _few=few,
+    )
 
 
 BASE = ("E", "A", "B", "alpha", "beta")
@@ -155,38 +174,6 @@ def _fewest_parameters(designs: Sequence[Design], base: Mapping[str, float] | No
     return min(len(FORMS[name].names) for name, _ in designs) - (0 if base is None else len(BASE))
 
 
-def _make_law(
-    runs: ScalingRuns, form: str, loss: str, designs: tuple[Design, ...], forecast: Forecast, repeats: bool, few: bool
-) -> ScalingLaw:
-    lead = forecast.leading
-    public = {k: float(v[0]) for k, v in lead.data.form.public(lead.theta[None]).items()}
-    weights = {
-        f"{name}, large runs first" if emphasis else name: m.weight
-        for m in forecast.members
-        for name, emphasis in [m.design]
-    }
-    notes = [*runs.warnings, *input_warnings(runs), *_fit_warnings(runs, forecast, form, repeats)]
-    for text in notes:
-        warnings.warn(text, CurvewiseWarning, stacklevel=4)
-    return ScalingLaw(
-        name=runs.name,
-        form=form,
-        loss=loss,
-        **{name: public.pop(name) for name in BASE},
-        exponent=float(lead.data.form.exponent(lead.theta[None])[0]),
-        further=public,
-        objective=lead.value,
-        weights=weights,
-        count=runs.count,
-        warnings=tuple(notes),
-        notes=runs.notes,
-        runs=runs,
-        _designs=designs,
-        _forecast=forecast,
-        _few=few,
-    )
-
-
 def _fit_warnings(runs: ScalingRuns, forecast: Forecast, form: str, repeats: bool) -> list[str]:
     """Return what deserves a look in the fit itself."""
     lead = forecast.leading
@@ -199,15 +186,16 @@ def _fit_warnings(runs: ScalingRuns, forecast: Forecast, form: str, repeats: boo
             "E is at 0: these runs do not show the irreducible loss, and extrapolations fall without end. Add larger "
             "runs or more tokens."
         )
-    for name, symbol, what in (("alpha", "α", "parameters"), ("beta", "β", "tokens")):
-        if name in at_bound:
-            notes.append(
-                f"The exponent {symbol} is at its bound ({named[name]:g} of {EXPONENT_BOUNDS[0]:g} to "
-                f"{EXPONENT_BOUNDS[1]:g}): these runs do not identify how loss falls with {what}."
-            )
-    for name, what in (("a", "A (parameters)"), ("b", "B (tokens)"), ("g", "g"), ("log_rd", "R_D"), ("log_rn", "R_N")):
-        if name in at_bound:
-            notes.append(f"{what} is at its bound: these runs do not identify it.")
+    notes += [
+        f"The exponent {symbol} is at its bound ({named[name]:g} of {EXPONENT_BOUNDS[0]:g} to {EXPONENT_BOUNDS[1]:g}): "
+        f"these runs do not identify how loss falls with {what}."
+        for name, symbol, what in (("alpha", "α", "parameters"), ("beta", "β", "tokens"))
+        if name in at_bound
+    ]
+    further = {"a": "A (parameters)", "b": "B (tokens)", "g": "g", "log R_D": "R_D", "log R_N": "R_N"}
+    notes += [
+        f"{what} is at its bound: these runs do not identify it." for name, what in further.items() if name in at_bound
+    ]
     residual = np.log(runs.loss) - lead.log_loss(make_place(runs))
     spread = 1.4826 * float(np.median(np.abs(residual)))
     diverged = residual > max(DIVERGED * spread, DIVERGED_LEAST)
@@ -300,54 +288,42 @@ class ScalingLaw(Refittable):
         """Intervals of parameters, searched for together."""
         there = self._quantities()
         if unknown := [name for name in names if name not in there]:
-            raise InputError(
-                f"is no parameter.{suggest(unknown[0], there)} There are {', '.join(there)}.",
-                argument="name",
-                value=unknown[0],
-            )
-        limits = self._uncertainty.parameters([there[name][0] for name in names], level)
+            problem = f"is no parameter.{suggest(unknown[0], there)} There are {', '.join(there)}."
+            raise InputError(problem, argument="name", value=unknown[0])
+        limits = np.full((2, len(names)), np.nan)
+        if self._forecast.known:
+            limits = self._forecast.profile.limits([there[name] for name in names], level)
         bounds = self._forecast.leading.data.bounds
         found = {}
         for name, low, high in zip(names, *limits, strict=True):
-            quantity, in_logs, floor, top = there[name]
             value = getattr(self, name) if hasattr(self, name) else self.further[name]
             if low == high:  # a parameter that was given
                 found[name] = Interval(value, value, value, level)
                 continue
             if name in ("alpha", "beta", *self.further):
                 # Where the solver stopped at its own bound, the data set no limit.
-                lowest, highest = (float(quantity(bound[None])[0]) for bound in bounds)
+                lowest, highest = (float(there[name](bound[None])[0]) for bound in bounds)
                 low = -np.inf if low <= lowest + AT_BOUND else low
                 high = np.inf if high >= highest - AT_BOUND else high
-            with np.errstate(over="ignore"):
-                ends = [float(np.exp(v)) if in_logs else float(v) for v in (low, high)]
+            if name in ("A", "B", *self.further):
+                with np.errstate(over="ignore"):
+                    low, high = np.exp([low, high])
             # Limits that the data do not set are those that are possible at all.
-            ends = [floor if e == -np.inf else top if e == np.inf else e for e in ends]
-            found[name] = Interval(value, ends[0], ends[1], level)
+            top = {"E": self.runs.loss.min(), "exponent": 1.0}.get(name, np.inf)
+            ends = [0.0 if e == -np.inf else top if e == np.inf else e for e in (low, high)]
+            found[name] = Interval(value, float(ends[0]), float(ends[1]), level)
         return found
 
-    def _quantities(self) -> dict[str, tuple[Quantity, bool, float, float]]:
-        """Parameters as functions of the solver's, whether of their logarithm, and the limits that are possible."""
+    def _quantities(self) -> dict[str, Quantity]:
+        """Parameters as functions of the solver's: the logarithms of those that have only a lower limit, 0."""
         form = self._forecast.leading.data.form
 
         def of(name: str) -> Quantity:
-            return lambda theta: form.public(theta)[name]
+            if name in ("A", "B", *self.further):
+                return lambda theta: np.log(form.public(theta)[name])
+            return form.exponent if name == "exponent" else lambda theta: form.public(theta)[name]
 
-        def log_of(name: str) -> Quantity:
-            return lambda theta: np.log(form.public(theta)[name])
-
-        return {
-            "E": (of("E"), False, 0.0, float(self.runs.loss.min())),
-            **{name: (log_of(name), True, 0.0, np.inf) for name in ("A", "B")},
-            **{name: (of(name), False, 0.0, np.inf) for name in ("alpha", "beta")},
-            "exponent": (form.exponent, False, 0.0, 1.0),
-            **{name: (log_of(name), True, 0.0, np.inf) for name in self.further},
-        }
-
-    @cached_property
-    def _uncertainty(self) -> Uncertainty:
-        known = self.runs.checkpoints != "unclear" and not self._few
-        return Uncertainty(self._forecast, self.runs.groups, known)
+        return {name: of(name) for name in (*BASE, "exponent", *self.further)}
 
     def standard_errors(self, *, resamples: int = 4000, rng: int | np.random.Generator = 0) -> dict[str, float]:
         """Return standard errors of the parameters: the spread of refits to runs drawn with replacement.
@@ -363,9 +339,9 @@ class ScalingLaw(Refittable):
             raise InputError("must be a whole number from 2.", argument="resamples", value=resamples)
         if self.runs.checkpoints == "unclear":
             return dict.fromkeys(self._quantities(), float("nan"))
-        drawn = resample_runs(self.runs.groups, resamples, np.random.default_rng(rng))
-        lead = self._forecast.leading
-        theta = refit(lead.data, lead.theta, drawn)
+        count, lead = self.count, self._forecast.leading
+        drawn = np.random.default_rng(rng).multinomial(count, np.full(count, 1.0 / count), size=resamples)
+        theta = refit(lead.data, lead.theta, drawn.astype(np.float64)[:, self.runs.groups])
         values = {**lead.data.form.public(theta), "exponent": lead.data.form.exponent(theta)}
         return {name: float(np.std(values[name])) for name in self._quantities()}
 
@@ -393,7 +369,8 @@ class ScalingLaw(Refittable):
             Distinct tokens, for a law of repeated data.
         interval : {"confidence", "prediction"}
             Of the expected loss, if the form is right; or of the loss of one new run, which includes its noise and how
-            far laws drift off beyond the largest compute, calibrated on published data sets.
+            far laws drift off beyond the largest compute, calibrated on published data sets. It holds all of the
+            confidence interval.
         level : float
             Coverage.
         """
@@ -409,25 +386,18 @@ class ScalingLaw(Refittable):
     ) -> dict[str, FloatArray]:
         """Return the columns of :meth:`predict`."""
         check_level(level)
-        _check_choice("interval", interval, INTERVALS)
+        check_choice("interval", interval, INTERVALS)
         check_repeats_known(self._forecast, unique_tokens)
         at = _places(params, tokens, unique_tokens)
         warn_all(map(Message, self.extrapolation(params, tokens)))
         centre = self._forecast.log_loss(at)
-        if interval == "confidence":
-            low, high = self._uncertainty.log_losses(at, level)
-        elif not self._uncertainty.known:
-            low = high = np.full(len(centre), np.nan)
-        else:
+        low, high = self._forecast.log_loss_limits(at, level)
+        if interval == "prediction":
+            # With few runs the expected loss can be less certain than the drift of published laws suggests.
             half = self._forecast.band_half_width(at, level)
-            low, high = centre - half, centre + half
-        return {
-            "params": np.exp(at.params),
-            "tokens": np.exp(at.tokens),
-            "loss": np.exp(centre),
-            "low": np.exp(low),
-            "high": np.exp(high),
-        }
+            low, high = np.minimum(low, centre - half), np.maximum(high, centre + half)
+        columns = np.exp(np.stack([at.params, at.tokens, centre, low, high]))
+        return dict(zip(("params", "tokens", "loss", "low", "high"), columns, strict=True))
 
     def extrapolation(self, params: ArrayLike, tokens: ArrayLike) -> list[str]:
         """Return warnings where models are unlike the runs: in compute by 64 times, in tokens per parameter by ten."""
@@ -457,7 +427,7 @@ class ScalingLaw(Refittable):
             Distinct tokens at hand, for a law of repeated data.
         """
         check_level(level)
-        found = find_optimum(self._forecast, self._uncertainty, budget, level, unique_tokens)
+        found = find_optimum(self._forecast, budget, level, unique_tokens)
         warn_all(found.warnings)
         return found
 
@@ -472,31 +442,64 @@ class ScalingLaw(Refittable):
             Coverage of the prediction band.
         """
         check_level(level)
-        return run_backtest(self, hold_out, level)
+        if not isinstance(hold_out, int | float | np.number) or not hold_out > 1:
+            raise InputError("must be a factor of compute above 1, such as 16.", argument="hold_out", value=hold_out)
+        runs, designs, base = self.runs, self._designs, self._forecast.base
+        kept, held = split_by_compute(runs, float(hold_out))
+        left = len(np.unique(runs.groups[kept]))
+        if left < FEWEST:
+            problem = f"leaves {format_count(left, 'run')} of {runs.count} to fit to: at least {FEWEST} are needed."
+            remedy = "Hold out a smaller factor of compute."
+            raise InputError(problem, argument="hold_out", value=hold_out, remedy=remedy)
+        inside, outside = runs.select(kept), runs.select(held)
+        try:
+            check_identified(inside, _fewest_parameters(designs, base))
+        except InputError as cause:
+            raise InputError(f"{arg('hold_out', hold_out)} leaves runs that identify no law: {cause}") from None
+        forecast = fit_forecast(inside, designs, self.loss, base)
+        published = "repeated" if any(name == "repeated" for name, _ in designs) else "additive"
+        rival = fit_forecast(inside, [(published, 0.0)], "huber", base)
+        at = make_place(outside)
+        predicted, measured = forecast.log_loss(at), np.log(outside.loss)
+        half = forecast.band_half_width(at, level)
+        beside = rival.log_loss(at)
+        error, other = (
+            float(np.exp(np.log(np.maximum(np.abs(p - measured), NEAREST)).mean())) for p in (predicted, beside)
+        )
+        few = [f"Only {format_count(len(outside), 'run')} are held out: their coverage says little."] * (
+            len(outside) < 5
+        )
+        return Backtest(
+            hold_out=float(hold_out),
+            form=self.form,
+            error=error,
+            coverage=float((np.abs(predicted - measured) <= half).mean()),
+            published_error=other,
+            level=level,
+            fitted=left,
+            params=outside.params,
+            tokens=outside.tokens,
+            loss=outside.loss,
+            predicted=np.exp(predicted),
+            low=np.exp(predicted - half),
+            high=np.exp(predicted + half),
+            published=np.exp(beside),
+            warnings=tuple(few),
+        )
 
     def _sensitivity(self, budget: float | None, drop: Sequence[int] | None, level: float) -> Sensitivity:
         at = budget or 100 * float(self.runs.compute.max())
-        optimum = find_optimum(self._forecast, self._uncertainty, at, level, None)
+        optimum = find_optimum(self._forecast, at, level, None)
 
         def answer(part: ScalingRuns) -> tuple[float, float, float]:
             least = _fewest_parameters(self._designs, self._forecast.base)
             check_identified(part, least, fewest=2 if self._few else FEWEST)
-            forecast = fit_forecast(part, self._designs, self.loss, self._forecast.base)
-            silent = Uncertainty(forecast, part.groups, known=False)
-            best = find_optimum(forecast, silent, at, level, None)
+            forecast = fit_forecast(part, self._designs, self.loss, self._forecast.base, known=False)
+            best = find_optimum(forecast, at, level, None)
             exponent = float(forecast.leading.data.form.exponent(forecast.leading.theta[None])[0])
             return float(np.log(best.params.estimate)), exponent, best.loss.estimate
 
         return measure_sensitivity(self.runs, answer, at, optimum.tokens_per_param, drop)
-
-    @cached_property
-    def _window_warnings(self) -> tuple[str, ...]:
-        return self._sensitivity(None, None, 0.95).warnings if self._uncertainty.known else ()
-
-    @property
-    def all_warnings(self) -> tuple[str, ...]:
-        """The warnings, with that of answers that depend on which runs are fitted."""
-        return (*self.warnings, *self._window_warnings)
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Return a row for each parameter: estimate, low and high."""
@@ -505,13 +508,8 @@ class ScalingLaw(Refittable):
     def sentences(self, level: float = 0.95) -> str:
         """The law in a few sentences, with intervals of a level."""
         found = self._intervals(["exponent", "alpha", "beta", "E"], level)
-        kind = {
-            "huber": "Huber loss of log residuals",
-            "squares": "least squares of log loss",
-            "linear": "least squares",
-        }
         what = f"the {self.form} law" if self.form != "auto" else f"{len(self.weights)} weighted laws"
-        lines = [f"Fitted {what} to {format_count(self.count, 'run')} by {kind[self.loss]}."]
+        lines = [f"Fitted {what} to {format_count(self.count, 'run')} by {LOSSES[self.loss]}."]
         if self.form == "auto":
             leading = self._forecast.leading.design[0]
             share = sum(m.weight for m in self._forecast.members if m.design[0] == leading)
@@ -521,7 +519,7 @@ class ScalingLaw(Refittable):
             f"α = {alpha}, β = {beta}, E = {irreducible}: the compute-optimal number of parameters grows as C^{grows}."
         )
         largest = float(self.runs.compute.max())
-        best = find_optimum(self._forecast, self._uncertainty, largest, level, None)
+        best = find_optimum(self._forecast, largest, level, None)
         lines.append(
             f"At the largest compute measured, {largest:.3g} FLOP, {format_interval(best.tokens_per_param)} tokens per "
             "parameter are optimal."
@@ -597,78 +595,17 @@ class Backtest(Result):
         )
 
 
-def run_backtest(law: ScalingLaw, hold_out: float, level: float = 0.95) -> Backtest:
-    """Hold out the runs within a factor of the largest compute, and predict them from the rest."""
-    if not isinstance(hold_out, int | float | np.number) or not hold_out > 1:
-        raise InputError("must be a factor of compute above 1, such as 16.", argument="hold_out", value=hold_out)
-    runs, designs, base = law.runs, law._designs, law._forecast.base
-    kept, held = split_by_compute(runs, float(hold_out))
-    left = len(np.unique(runs.groups[kept]))
-    if left < FEWEST:
-        raise InputError(
-            f"leaves {format_count(left, 'run')} of {runs.count} to fit to: at least {FEWEST} are needed.",
-            argument="hold_out",
-            value=hold_out,
-            remedy="Hold out a smaller factor of compute.",
-        )
-    inside, outside = runs.select(kept), runs.select(held)
-    try:
-        check_identified(inside, _fewest_parameters(designs, base))
-    except InputError as problem:
-        raise InputError(f"{arg('hold_out', hold_out)} leaves runs that identify no law: {problem}") from None
-    forecast = fit_forecast(inside, designs, law.loss, base)
-    published = "repeated" if any(name == "repeated" for name, _ in designs) else "additive"
-    rival = fit_forecast(inside, [(published, 0.0)], "huber", base)
-    at = make_place(outside)
-    predicted, measured = forecast.log_loss(at), np.log(outside.loss)
-    half = forecast.band_half_width(at, level)
-    beside = rival.log_loss(at)
-    error, other = (
-        float(np.exp(np.log(np.maximum(np.abs(p - measured), NEAREST)).mean())) for p in (predicted, beside)
-    )
-    few = [f"Only {format_count(len(outside), 'run')} are held out: their coverage says little."] * (len(outside) < 5)
-    return Backtest(
-        hold_out=float(hold_out),
-        form=law.form,
-        error=error,
-        coverage=float((np.abs(predicted - measured) <= half).mean()),
-        published_error=other,
-        level=level,
-        fitted=left,
-        params=outside.params,
-        tokens=outside.tokens,
-        loss=outside.loss,
-        predicted=np.exp(predicted),
-        low=np.exp(predicted - half),
-        high=np.exp(predicted + half),
-        published=np.exp(beside),
-        warnings=tuple(few),
-    )
-
-
 def _places(params: ArrayLike, tokens: ArrayLike, unique_tokens: ArrayLike | None) -> Place:
     """Return sizes as logarithms, broadcast against each other."""
-    parts = [as_floats(params, "params"), as_floats(tokens, "tokens")]
-    if unique_tokens is not None:
-        parts.append(as_floats(unique_tokens, "unique_tokens"))
-    for name, part in zip(("params", "tokens", "unique_tokens"), parts, strict=False):
+    given = {"params": params, "tokens": tokens} | ({} if unique_tokens is None else {"unique_tokens": unique_tokens})
+    parts = {name: as_floats(values, name) for name, values in given.items()}
+    for name, part in parts.items():
         if not part.size:
             raise InputError("is empty: give at least one size.", argument=name)
         if not (np.isfinite(part) & (part > 0)).all():
             raise InputError(f"holds {format_number(float(part.min()))}: give numbers above 0.", argument=name)
     try:
-        shaped = np.broadcast_arrays(*parts)
+        return Place(*(np.log(np.atleast_1d(part).ravel()) for part in np.broadcast_arrays(*parts.values())))
     except ValueError:
-        raise InputError(
-            f"params has shape {parts[0].shape} and tokens {parts[1].shape}: give as many of each."
-        ) from None
-    return Place(*(np.log(np.atleast_1d(part).ravel()) for part in shaped))
-
-
-def _check_choice(name: str, value: Any, options: Sequence[str]) -> None:
-    if value not in options:
-        raise InputError(
-            f"is not known: use one of {', '.join(map(repr, options))}.{suggest(value, options)}",
-            argument=name,
-            value=value,
-        )
+        shapes = f"params has shape {parts['params'].shape} and tokens {parts['tokens'].shape}"
+        raise InputError(f"{shapes}: give as many of each.") from None

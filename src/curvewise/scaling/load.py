@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -43,7 +44,7 @@ from curvewise.reading.table import (
     read_table,
 )
 from curvewise.reading.trackers import TRACKERS, metric_names, plain_names
-from curvewise.scaling.runs import ROWS, ScalingRuns, without_diverged
+from curvewise.scaling.runs import ROWS, ScalingRuns
 from curvewise.text import format_count
 from curvewise.types.results import FloatArray, as_floats
 
@@ -70,7 +71,7 @@ MOST_SETTINGS = 12
 _TIMES = {"k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
 
 
-def _plain_count(cell: Any) -> Any:
+def read_amount(cell: Any) -> Any:
     """Read 1.3B as 1.3e9; leave other cells as they are."""
     text = cell.strip().lower() if isinstance(cell, str) else ""
     if len(text) > 1 and text[-1] in _TIMES:
@@ -82,7 +83,7 @@ def _plain_count(cell: Any) -> Any:
 
 
 def _holds_counts(cells: Column) -> bool:
-    return is_measured([_plain_count(cell) for cell in cells])
+    return is_measured([read_amount(cell) for cell in cells])
 
 
 ROLES = (
@@ -195,23 +196,36 @@ def load_scaling_runs(
         )
     if unit is None and bare(column).endswith(("perplexity", "ppl")):
         unit = "perplexity"
-    fields: dict[str, Any] = {"tokens": None, "unit": unit, "name": name or table.label}
-    for role in ("params", "tokens", "flops", "loss", "unique_tokens", "step"):
+    mixed = _mixed_settings(table, roles.rest)
+    diverged = ~np.isfinite(numbers(table, column))
+    if diverged.all():
+        raise InputError("holds no finite number: all runs have diverged or are empty.", argument="loss")
+    if diverged.any():
+        count = format_count(int(diverged.sum()), "row")
+        mixed.append(Message(f"{count} without a finite loss left out (diverged or unfinished)."))
+        table = table.take(np.flatnonzero(~diverged))
+    fields: dict[str, Any] = {"tokens": None, "loss": numbers(table, column)}
+    for role in ("params", "tokens", "flops", "unique_tokens", "step"):
         if role in roles:
-            fields[role] = _sizes(table, roles[role]) if role != "loss" else numbers(table, column)
+            fields[role] = _sizes(table, roles[role])
+            empty = int(np.isnan(fields[role]).sum())
+            if empty and role in ("params", "tokens", "flops"):
+                raise InputError(f"{table.where(roles[role])} is empty in {empty} rows: fill them, or remove the rows.")
     if "run" in roles:
         fields["run"] = np.array(full_names(table, roles["run"], "run"))
     if "source" in roles:
         fields["source"] = np.array(names_in(table, roles["source"]))
     if "flagged" in roles:
-        fields["flagged"] = np.array([_is_true(cell) for cell in table.columns[roles["flagged"]]])
-    fields["metrics"] = _metrics(table, roles.rest, metrics)
-    fields["notes"] = tuple(map(Message, [roles.note(left_out=False), *table.notes]))
-    for role in ("params", "tokens", "flops"):
-        if role in roles and (empty := int(np.isnan(fields[role]).sum())):
-            raise InputError(f"{table.where(roles[role])} is empty in {empty} rows: fill them, or remove the rows.")
-    fields["warnings"] = tuple(_mixed_settings(table, roles.rest))
-    return without_diverged(fields)
+        cells = [str(cell).strip().lower() for cell in table.columns[roles["flagged"]]]
+        fields["flagged"] = np.isin(cells, ["true", "1", "1.0", "yes", "y"])
+    return ScalingRuns(
+        **fields,
+        metrics=_metrics(table, roles.rest, metrics),
+        name=name or table.label,
+        unit=unit,
+        notes=tuple(map(Message, [roles.note(left_out=False), *table.notes])),
+        warnings=tuple(mixed),
+    )
 
 
 def _mixed_settings(table: Table, rest: Sequence[str]) -> list[str]:
@@ -241,13 +255,9 @@ def _sizes(table: Table, column: str) -> FloatArray:
     >>> _sizes(make_table("a", {"n": ["190M", "1.3B", "2T", "7e9", "1,000,000"]}), "n").tolist()
     [190000000.0, 1300000000.0, 2000000000000.0, 7000000000.0, 1000000.0]
     """
-    cells = [_plain_count(cell) for cell in table.columns[column]]
+    cells = [read_amount(cell) for cell in table.columns[column]]
     changed = Table(table.source, {**table.columns, column: cells}, table.rows, table.label)
     return numbers(changed, column, thousands=True)
-
-
-def _is_true(cell: Any) -> bool:
-    return not is_missing(cell) and str(cell).strip().lower() in ("true", "1", "1.0", "yes", "y")
 
 
 def _metrics(table: Table, rest: Sequence[str], requested: Sequence[str] | None) -> dict[str, FloatArray]:
@@ -256,17 +266,13 @@ def _metrics(table: Table, rest: Sequence[str], requested: Sequence[str] | None)
         raise InputError(
             f"{arg('metrics', missing)}: {table.source} has no such column. It has {list_names(table.columns)}."
         )
+    if requested is not None:
+        return {name: numbers(table, name) for name in requested}
     found = {}
-    for name in requested if requested is not None else rest:
-        if requested is None and (
-            name in ROWS or normal(name) in ("seed", "index") or not is_measured(table.columns[name])
-        ):
-            continue
-        try:
-            found[name] = numbers(table, name)
-        except InputError:
-            if requested is not None:
-                raise
+    for name in rest:
+        if name not in ROWS and normal(name) not in ("seed", "index") and is_measured(table.columns[name]):
+            with suppress(InputError):
+                found[name] = numbers(table, name)
     return found
 
 
@@ -388,10 +394,9 @@ def load_trials(
                 raise InputError(f"{arg(option, value)} is for tables; these are plain numbers.")
         series = getattr(source, "name", None)
         named = series if isinstance(series, str) else ""
-        higher = (
-            _direction(named, higher_is_better, None) if named and direction(named) is not None else higher_is_better
-        )
-        return Trials(source, True if higher is None else higher, name or named or "scores", named)
+        if direction(named) is not None:
+            higher_is_better = _direction(named, higher_is_better, None)
+        return Trials(source, higher_is_better is not False, name or named or "scores", named)
     notes: list[str] = []
     goal: bool | None = None
     if hasattr(source, "trials_dataframe") and hasattr(source, "directions"):
@@ -400,35 +405,13 @@ def load_trials(
         goal = source.directions[0].name == "MAXIMIZE" if len(source.directions) == 1 else None
         sampler = type(source.sampler).__name__
         if sampler not in _INDEPENDENT:
-            notes.append(_adaptive(f"The study samples with {sampler}, which learns from earlier trials"))
+            notes.append(
+                f"The study samples with {sampler}, which learns from earlier trials: its trials are not independent, "
+                "and the expected best of k of them is not what a search of k trials finds. Use trials of a random "
+                "search, or repeat the whole search."
+            )
         name, tracker, source = name or source.study_name, tracker or "optuna", source.trials_dataframe()
-    return _of_table(read_table(source, single=True), metric, higher_is_better, goal, where, tracker, name, notes)
-
-
-def _adaptive(reason: str) -> str:
-    return (
-        f"{reason}: its trials are not independent, and the expected best of k of them is not what a search of k "
-        "trials finds. Use trials of a random search, or repeat the whole search."
-    )
-
-
-def _is_plain(source: Any) -> bool:
-    """Return whether something holds numbers and no columns."""
-    if isinstance(source, list | tuple):
-        return not any(isinstance(v, Mapping) for v in source)
-    return hasattr(source, "__array__") and not hasattr(source, "columns")
-
-
-def _of_table(
-    exported: Table,
-    metric: str | None,
-    higher_is_better: bool | None,
-    goal: bool | None,
-    where: Mapping[str, Any] | None,
-    tracker: str | None,
-    name: str | None,
-    notes: list[str],
-) -> Trials:
+    exported = read_table(source, single=True)
     tracker = tracker or _recognised(exported)
     table, outcomes, searched = exported, set[str](), list[str]()
     if tracker is not None:
@@ -438,8 +421,7 @@ def _of_table(
         outcomes = set(metric_names(exported, tracker))
         prefix = _PREFIX[tracker]
         searched = [k for k in table.columns if k.startswith(prefix) or f"{prefix}{k}" in exported.columns]
-        if tracker == "wandb" and not searched:
-            searched = [k for k in table.columns if normal(k) in SETTINGS]
+    searched = searched or [k for k in table.columns if normal(k) in SETTINGS]
     table = select_rows(table, where)
     column = _score_column(table, metric, [k for k in table.columns if k in outcomes and k not in searched])
     roles = find_roles(table.columns, table.source, _ROLES, used=[column])
@@ -455,8 +437,6 @@ def _of_table(
     ordered = "trial" in roles
     if ordered:
         table = table.take(np.argsort(numbers(table, roles["trial"]), kind="stable"))
-    if not searched:
-        searched = [k for k in table.columns if normal(k) in SETTINGS]
     scores = numbers(table, column)
     done = table.take(np.flatnonzero(~np.isnan(scores)))
     return Trials(
@@ -470,6 +450,13 @@ def _of_table(
         tuple(map(Message, [f"scores from {brief(column)}", *table.notes])),
         tuple(notes),
     )
+
+
+def _is_plain(source: Any) -> bool:
+    """Return whether something holds numbers and no columns."""
+    if isinstance(source, list | tuple):
+        return not any(isinstance(v, Mapping) for v in source)
+    return hasattr(source, "__array__") and not hasattr(source, "columns")
 
 
 def _recognised(table: Table) -> str | None:
@@ -504,12 +491,8 @@ def _direction(column: str, higher_is_better: bool | None, goal: bool | None) ->
     by_name = direction(column)
     if higher_is_better is not None:
         if goal is not None and goal != higher_is_better:
-            raise InputError(
-                f"contradicts the study, which {'maximizes' if goal else 'minimizes'} its objective.",
-                argument="higher_is_better",
-                value=higher_is_better,
-                remedy="Leave it out.",
-            )
+            problem = f"contradicts the study, which {'maximizes' if goal else 'minimizes'} its objective."
+            raise InputError(problem, argument="higher_is_better", value=higher_is_better, remedy="Leave it out.")
         check_contradiction(column, by_name, higher_is_better, arg("higher_is_better", higher_is_better))
         return higher_is_better
     if goal is not None or by_name is not None:

@@ -5,21 +5,21 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError, Message, arg, warn_all
-from curvewise.scaling.fit import Forecast, Uncertainty
-from curvewise.scaling.forms import Form, Place, Repeated
+from curvewise.scaling.fit import Forecast
+from curvewise.scaling.forms import LOG6, Form, Repeated, on_budget
 from curvewise.scaling.runs import ScalingRuns
 from curvewise.text import format_count, format_interval, format_number
 from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level
 
 NEAR = 1e-3
 """Relative excess over the best loss that counts as equally good: about the noise of a run."""
-LOG6 = float(np.log(6.0))
 FAR = np.log(64.0)
 """Beyond this factor of compute the benchmark has no data on how well laws extrapolate."""
 
@@ -62,24 +62,17 @@ class ComputeOptimal(Result):
         if self._forecast is None:
             return np.full(len(params), np.nan)
         unique = None if self.unique_tokens is None else float(np.log(self.unique_tokens))
-        at = _on_budget(np.full(len(params), np.log(budget)), np.log(params), unique)
+        at = on_budget(np.full(len(params), np.log(budget)), np.log(params), unique)
         return np.exp(self._forecast.log_loss(at))
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Return one row per budget: params, tokens, loss and tokens per parameter, each with low and high."""
-        single = not isinstance(self.budget, tuple)
-
-        def listed(value: Any) -> list[Any]:
-            return [value] if single else list(value)
-
-        table: dict[str, list[Any]] = {"budget": listed(self.budget)}
-        for name in ("params", "tokens", "loss", "tokens_per_param"):
-            intervals = listed(getattr(self, name))
-            table[name] = [i.estimate for i in intervals]
-            table[f"{name}_low"] = [i.low for i in intervals]
-            table[f"{name}_high"] = [i.high for i in intervals]
-        ranges = listed(self.params_range)
-        table["params_range_low"], table["params_range_high"] = (list(v) for v in zip(*ranges, strict=True))
+        each = ("budget", "params", "tokens", "loss", "tokens_per_param", "params_range")
+        found = {k: getattr(self, k) if isinstance(self.budget, tuple) else [getattr(self, k)] for k in each}
+        table: dict[str, list[Any]] = {"budget": list(found.pop("budget"))}
+        for name, values in found.items():
+            sides = ("_low", "_high") if name == "params_range" else ("", "_low", "_high")
+            table |= {name + side: list(ends) for side, ends in zip(sides, zip(*values, strict=True), strict=True)}
         return table
 
     def readable(self) -> Mapping[str, Sequence[Any]]:
@@ -89,40 +82,31 @@ class ComputeOptimal(Result):
         for name in ("params", "tokens", "tokens_per_param"):
             ends = zip(rows[name], rows[f"{name}_low"], rows[f"{name}_high"], strict=True)
             table[name.replace("_", " ")] = [_with_limits(*e) for e in ends]
-        ends = zip(rows["loss"], rows["loss_low"], rows["loss_high"], strict=True)
-        table["loss"] = [str(Interval(*e)) for e in ends]
+        table["loss"] = [str(Interval(*e)) for e in zip(rows["loss"], rows["loss_low"], rows["loss_high"], strict=True)]
         ranges = zip(rows["params_range_low"], rows["params_range_high"], strict=True)
         table["params within 0.1% of the best loss"] = [f"{short(a)} to {short(b)}" for a, b in ranges]
         return table
 
     def sentences(self) -> str:
         """The optimum in a few sentences."""
-        rows = self.columns()
-        lines = []
-        for k in range(len(rows["budget"])):
-            n, d, r = (
-                _with_limits(rows[v][k], rows[f"{v}_low"][k], rows[f"{v}_high"][k])
-                for v in ("params", "tokens", "tokens_per_param")
-            )
-            loss = Interval(rows["loss"][k], rows["loss_low"][k], rows["loss_high"][k])
-            lines.append(
-                f"For {rows['budget'][k]:.3g} FLOP: {n} parameters on {d} tokens ({r} tokens per parameter), "
-                f"loss {loss}. Any size from {short(rows['params_range_low'][k])} to "
-                f"{short(rows['params_range_high'][k])} is within 0.1% of the best loss."
-            )
+        lines = [
+            f"For {budget} FLOP: {n} parameters on {d} tokens ({ratio} tokens per parameter), loss {loss}. Any size "
+            f"from {near} is within 0.1% of the best loss."
+            for budget, n, d, ratio, loss, near in zip(*self.readable().values(), strict=True)
+        ]
         return " ".join(lines[:5] + ([f"{len(lines) - 5} further budgets are in the table."] if len(lines) > 5 else []))
 
 
 def short(count: float) -> str:
     """Write a number of parameters or tokens.
 
-    >>> short(7.03e10), short(1.4e12), short(1.9e8), short(float("inf")), short(20.1)
-    ('70.3B', '1.4T', '190M', '∞', '20.1')
+    >>> short(7.03e10), short(1.4e12), short(1.9e8), short(float("inf")), short(20.1), short(9.997e8)
+    ('70.3B', '1.4T', '190M', '∞', '20.1', '1B')
     """
     if not np.isfinite(count):
         return format_number(count)
     for size, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M")):
-        if count >= size:
+        if count >= 0.9995 * size:  # three digits of 999.6M are those of 1B
             return f"{count / size:.4g}{letter}" if count >= 1000 * size else f"{count / size:.3g}{letter}"
     return f"{count:.3g}" if count < 1e4 else f"{count:,.0f}"
 
@@ -149,24 +133,27 @@ def read_budgets(budget: Any) -> FloatArray:
     return given
 
 
-def find_optimum(
-    forecast: Forecast, uncertainty: Uncertainty, budget: Any, level: float, unique_tokens: float | None
-) -> ComputeOptimal:
+def find_optimum(forecast: Forecast, budget: Any, level: float, unique_tokens: float | None) -> ComputeOptimal:
     """Find the compute-optimal model for a budget, or a list of them."""
     logs = np.log(read_budgets(budget))
     check_repeats_known(forecast, unique_tokens)
     unique = None if unique_tokens is None else float(np.log(positive(unique_tokens, "unique_tokens", "tokens")))
 
     def best(form: Form, theta: FloatArray, at: FloatArray) -> tuple[FloatArray, FloatArray]:
-        where = form.optimum(theta, at) if unique is None else _searched(form, theta, at, unique)
-        return where, np.log(form.own_loss(theta, _on_budget(at, where, unique)))
+        where, loss = form.lowest(theta, at)
+        if unique is not None:  # where tokens repeat it is near the one of new tokens
+            where, loss = _lowest(lambda n: form.own_loss(theta, on_budget(at, n, unique)), where - 4.0, where + 4.0)
+        return where, np.log(loss)
 
-    if len(forecast.members) == 1:
-        lead = forecast.leading
-        log_n, log_loss = best(lead.data.form, np.tile(lead.theta, (len(logs), 1)), logs)
-    else:
-        log_n, log_loss = _mixed_optimum(forecast, logs, unique)
-    (n_low, n_high), (l_low, l_high) = uncertainty.optima(best, logs, level, sampled=unique is not None)
+    heavy = [m for m in forecast.members if m.weight > 0.001 or len(forecast.members) == 1]
+    each = [best(m.data.form, np.tile(m.theta, (len(logs), 1)), logs) for m in heavy]
+    log_n, log_loss = each[0]
+    if len(forecast.members) > 1:
+        sizes = np.stack([size for size, _ in each])
+        log_n, log_loss = _lowest(
+            lambda n: forecast.log_loss(on_budget(logs, n, unique)), sizes.min(axis=0) - 0.5, sizes.max(axis=0) + 0.5
+        )
+    (n_low, n_high), (l_low, l_high) = forecast.optima(best, logs, level, sampled=unique is not None)
     notes = extrapolation_notes(forecast.runs, np.exp(logs))
     measured = np.log(forecast.runs.tokens / forecast.runs.params)
     ratio = logs - LOG6 - 2 * log_n
@@ -204,7 +191,7 @@ def make_optimum(
 
     def intervals(*ends: FloatArray) -> Any:
         with np.errstate(over="ignore"):
-            made = tuple(Interval(float(e), float(a), float(b), level) for e, a, b in np.exp(np.stack(ends)).T)
+            made = tuple(Interval(e, a, b, level) for e, a, b in np.exp(np.stack(ends)).T.tolist())
         return made[0] if single else made
 
     return ComputeOptimal(
@@ -223,10 +210,8 @@ def make_optimum(
 def check_repeats_known(forecast: Forecast, unique_tokens: Any) -> None:
     """Refuse a number of distinct tokens for a law that does not know of repetition."""
     if unique_tokens is not None and not isinstance(forecast.leading.data.form, Repeated):
-        raise InputError(
-            f"{arg('unique_tokens', unique_tokens)} needs a law of repeated data: fit one with "
-            f"{arg('form', 'repeated')}."
-        )
+        given, form = arg("unique_tokens", unique_tokens), arg("form", "repeated")
+        raise InputError(f"{given} needs a law of repeated data: fit one with {form}.")
 
 
 def extrapolation_notes(runs: ScalingRuns, compute: FloatArray) -> list[str]:
@@ -241,45 +226,21 @@ def extrapolation_notes(runs: ScalingRuns, compute: FloatArray) -> list[str]:
     ]
 
 
-def _on_budget(log_budget: FloatArray, log_n: FloatArray, unique: float | None) -> Place:
-    """Return the places of models of these sizes on their budgets."""
-    return Place(log_n, log_budget - LOG6 - log_n, None if unique is None else np.full(len(log_n), unique))
-
-
-def _searched(form: Form, theta: FloatArray, logs: FloatArray, unique: float) -> FloatArray:
-    """Return log N* of each law on its budget where tokens repeat, shape (K,)."""
-    fresh = form.optimum(theta, logs)
-    return _lowest(lambda n: form.own_loss(theta, _on_budget(logs, n, unique)), fresh - 4.0, fresh + 4.0)
-
-
-def _lowest(loss: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return the places of the minima of K functions between bounds: a grid that is narrowed, then a parabola."""
+def _lowest(
+    loss: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the places and values of the minima of K functions: on a grid that is narrowed, then of a parabola."""
     shares = np.linspace(0.0, 1.0, 21)
     for _ in range(6):
         grid = low + shares[:, None] * (high - low)
         best = np.array([loss(points) for points in grid]).argmin(axis=0)
-        low, high = (
-            grid[np.maximum(best - 1, 0), np.arange(len(low))],
-            grid[np.minimum(best + 1, 20), np.arange(len(low))],
-        )
+        low, high = (grid[np.clip(best + step, 0, 20), np.arange(len(low))] for step in (-1, 1))
     middle, half = 0.5 * (low + high), 0.5 * (high - low)
     a, b, c = loss(low), loss(middle), loss(high)
     bend = a - 2 * b + c
     shift = np.divide(0.5 * (a - c), bend, out=np.zeros_like(bend), where=bend > 0)
-    return np.asarray(middle + np.clip(shift, -1, 1) * half)
-
-
-def _mixed_optimum(forecast: Forecast, logs: FloatArray, unique: float | None) -> tuple[FloatArray, FloatArray]:
-    """Return log N* and the log loss there of weighted laws."""
-    heavy = [m for m in forecast.members if m.weight > 0.001]
-    own = np.stack([m.data.form.optimum(np.tile(m.theta, (len(logs), 1)), logs) for m in heavy])
-    wide = 0.5 if unique is None else 4.0
-
-    def loss(n: FloatArray) -> FloatArray:
-        return forecast.log_loss(_on_budget(logs, n, unique))
-
-    log_n = _lowest(loss, own.min(axis=0) - wide, own.max(axis=0) + wide)
-    return log_n, loss(log_n)
+    place = middle + np.clip(shift, -1, 1) * half
+    return place, loss(place)
 
 
 def _ranges(
@@ -291,7 +252,7 @@ def _ranges(
     for side in (-1.0, 1.0):
 
         def below(distance: FloatArray, side: float = side) -> NDArray[np.bool_]:
-            return np.asarray(forecast.log_loss(_on_budget(logs, best + side * distance, unique)) < goal)
+            return np.asarray(forecast.log_loss(on_budget(logs, best + side * distance, unique)) < goal)
 
         inner, outer = np.zeros(len(logs)), np.full(len(logs), 0.1)
         for _ in range(9):
@@ -343,16 +304,9 @@ class Sensitivity(Result):
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Return a row for each window."""
-        return {
-            "window": self.window,
-            "rows": self.rows,
-            "tokens_per_param": self.tokens_per_param,
-            "params": self.params,
-            "tokens": self.tokens,
-            "exponent": self.exponent,
-            "loss": self.loss,
-            "inside": [name not in self.outside for name in self.window],
-        }
+        names = ("window", "rows", "tokens_per_param", "params", "tokens", "exponent", "loss")
+        inside = [name not in self.outside for name in self.window]
+        return {name: getattr(self, name) for name in names} | {"inside": inside}
 
     def readable(self) -> Mapping[str, Sequence[Any]]:
         """Return a row for each window with counts as people write them."""
@@ -405,6 +359,15 @@ class Refittable(Result):
     def _sensitivity(self, budget: float | None, drop: Sequence[int] | None, level: float) -> Sensitivity:
         """Return the sensitivity without Python warnings."""
 
+    @cached_property
+    def _window_warnings(self) -> tuple[str, ...]:
+        return self._sensitivity(None, None, 0.95).warnings
+
+    @property
+    def all_warnings(self) -> tuple[str, ...]:
+        """The warnings, with that of answers that depend on which runs are fitted."""
+        return (*self.warnings, *self._window_warnings)
+
 
 Answer = Callable[[ScalingRuns], tuple[float, float, float]]
 """From runs to log N*, the exponent a and the expected loss at the budget."""
@@ -438,44 +401,36 @@ def measure_sensitivity(
         counts = [int(k) for k in dropped]
     if any(k < 0 or k > count - 6 for k in counts):
         raise InputError(f"must lie between 0 and {count - 6}, so that six runs remain.", argument="drop", value=drop)
-    order = np.argsort(-runs.loss, kind="stable")
-    windows: list[tuple[str, NDArray[np.bool_]]] = [("all rows", np.ones(count, dtype=np.bool_))]
-    for k in sorted({k for k in counts if k > 0}):
-        keep = np.ones(count, dtype=np.bool_)
-        keep[order[:k]] = False
-        windows.append((f"without the {k} highest losses" if k > 1 else "without the highest loss", keep))
+    place = np.argsort(np.argsort(-runs.loss, kind="stable"))
+    names = {k: f"without the {k} highest losses" if k > 1 else "without the highest loss" for k in counts}
+    windows = {"all rows": place >= 0} | {names[k]: place >= k for k in sorted(names) if k > 0}
     if runs.flagged is not None and runs.flagged.any() and (~runs.flagged).sum() >= 6:
-        flagged = format_count(int(runs.flagged.sum()), "flagged row")
-        windows.append((f"without the {flagged}", ~runs.flagged))
-    names, rows, found = [], [], []
-    for name, keep in windows:
+        windows[f"without the {format_count(int(runs.flagged.sum()), 'flagged row')}"] = ~runs.flagged
+    found = []
+    for kept in windows.values():
         try:
-            found.append(answer(runs.select(keep)))
+            found.append(answer(runs.select(kept)))
         except InputError:  # what is left identifies no law
             found.append((np.nan, np.nan, np.nan))
-        names.append(name)
-        rows.append(int(keep.sum()))
     log_n, exponent, loss = (np.array(v) for v in zip(*found, strict=True))
     params = np.exp(log_n)
     tokens = budget / 6.0 / params
     ratio = tokens / params
     # Without an interval (too few budgets, unclear checkpoints) there is nothing to leave.
     known = not np.isnan([interval.low, interval.high]).any()
-    outside = [name for name, r in zip(names, ratio, strict=True) if known and np.isfinite(r) and r not in interval]
-    notes = []
-    if outside:
-        answers = ", ".join(f"{r:.3g} {name}" for name, r in zip(names, ratio, strict=True) if name in outside)
-        notes.append(
-            Message(
-                f"The answer depends on which runs are fitted: at {budget:.3g} FLOP {ratio[0]:.3g} tokens per "
-                f"parameter [{short(interval.low)}, {short(interval.high)}] by all rows, but {answers}. The interval "
-                "does not cover the choice of the window."
-            )
-        )
+    outside = {
+        name: r for name, r in zip(windows, ratio, strict=True) if known and np.isfinite(r) and r not in interval
+    }
+    answers = ", ".join(f"{r:.3g} {name}" for name, r in outside.items())
+    note = Message(
+        f"The answer depends on which runs are fitted: at {budget:.3g} FLOP {ratio[0]:.3g} tokens per parameter "
+        f"[{short(interval.low)}, {short(interval.high)}] by all rows, but {answers}. The interval does not cover the "
+        "choice of the window."
+    )
     return Sensitivity(
         budget=budget,
-        window=tuple(names),
-        rows=tuple(rows),
+        window=tuple(windows),
+        rows=tuple(int(kept.sum()) for kept in windows.values()),
         params=params,
         tokens=tokens,
         tokens_per_param=ratio,
@@ -483,5 +438,5 @@ def measure_sensitivity(
         loss=loss,
         interval=interval,
         outside=tuple(outside),
-        warnings=tuple(notes),
+        warnings=(note,) if outside else (),
     )

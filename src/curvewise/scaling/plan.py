@@ -16,15 +16,23 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from curvewise.errors import InputError, Message, arg, quietly, warn_all
-from curvewise.scaling.fit import ProfileIntervals, QuantityFamily, make_data
-from curvewise.scaling.forms import Place
+from curvewise.scaling.fit import QuantityFamily
+from curvewise.scaling.forms import Place, on_budget
 from curvewise.scaling.law import ScalingLaw, fit_scaling_law
-from curvewise.scaling.optimum import LOG6, positive, short
-from curvewise.scaling.runs import ScalingRuns
+from curvewise.scaling.optimum import positive, short
+from curvewise.scaling.runs import ScalingRuns, check_choice
 from curvewise.text import format_count, format_interval, format_number
 from curvewise.types.results import FloatArray, Interval, Result, check_level
 
-QUANTITIES = ("params", "loss", "exponent", "alpha", "beta", "E")
+QUANTITIES = {
+    "params": "the optimal size",
+    "loss": "the loss",
+    "exponent": "the exponent a",
+    "alpha": "α",
+    "beta": "β",
+    "E": "E",
+}
+"""Quantities whose interval can be narrowed, as sentences call them."""
 LEVELS = 10
 """Budgets of candidate runs, from the cheapest run at hand to the largest that is allowed."""
 OFF_PATH = np.geomspace(1 / 12, 12, 11)
@@ -96,8 +104,7 @@ def plan_scaling_runs(
     check_level(level)
     if not isinstance(law, ScalingLaw):
         raise InputError(f"is a {type(law).__name__}: pass what fit_scaling_law gives.", argument="law")
-    if quantity not in QUANTITIES:
-        raise InputError(f"{arg('quantity', quantity)} is not known: use one of {', '.join(map(repr, QUANTITIES))}.")
+    check_choice("quantity", quantity, QUANTITIES)
     if not 0 < factor < 1:
         raise InputError(f"{arg('factor', factor)} must lie between 0 and 1, such as 0.5 for half the width.")
     log_budget = float(np.log(positive(budget, "budget")))
@@ -109,7 +116,7 @@ def plan_scaling_runs(
     notes = []
     if not np.isfinite(planner.width(now)):
         notes.append(
-            f"The present runs do not bound the interval of {_SAID[quantity]}: the plan begins from its linear "
+            f"The present runs do not bound the interval of {QUANTITIES[quantity]}: the plan begins from its linear "
             "approximation, and its outcome is uncertain."
         )
     generator = np.random.default_rng(rng)
@@ -145,16 +152,6 @@ def plan_scaling_runs(
         level=level,
         warnings=tuple(map(Message, notes)),
     )
-
-
-_SAID = {
-    "params": "the optimal size",
-    "loss": "the loss",
-    "exponent": "the exponent a",
-    "alpha": "α",
-    "beta": "β",
-    "E": "E",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,7 +226,7 @@ class ScalingPlan(Result):
             for (n, d), count in self.repeats().items()
         )
         return (
-            f"The {self.level:.0%} interval of {_SAID[self.quantity]}{where} is {now}. "
+            f"The {self.level:.0%} interval of {QUANTITIES[self.quantity]}{where} is {now}. "
             f"{format_count(len(self.params), 'run')} with {self.cost:.2g} FLOP in total, "
             f"{format_number(self.cost / self.spent, 2)} times what the present runs took, are expected to narrow it "
             f"to {self.expected_factor:.0%} of its width; parameters and tokens: {sizes}."
@@ -247,20 +244,15 @@ class _Planner:
                 argument="law",
             )
         if law.form == "repeated":
-            raise InputError(
-                "is one of repeated data, which is not planned for: fit runs of one epoch.", argument="law"
-            )
+            problem = "is one of repeated data, which is not planned for: fit runs of one epoch."
+            raise InputError(problem, argument="law")
         name = law.form if law.form != "auto" else max(law.weights, key=lambda k: law.weights[k]).partition(",")[0]
         self.name, self.loss, self.quantity, self.log_budget, self.level = name, law.loss, quantity, log_budget, level
         self.runs = _last_rows(law.runs)
         with quietly():
             fitted = fit_scaling_law(self.runs, form=name, loss=law.loss)
-        data = make_data(self.runs, name, law.loss)
-        self.form = data.form
-        public = {k: getattr(fitted, k) for k in ("E", "A", "B", "alpha", "beta")} | dict(fitted.further)
-        self.theta = np.clip(self.form.private(public), *data.bounds)
-        profile = ProfileIntervals(data, self.theta, float(data.value(self.theta[None])[0]), self.runs.groups)
-        self.inverse = profile.inverse
+        profile = fitted._forecast.profile
+        self.form, self.theta, self.inverse = profile.data.form, profile.theta, profile.inverse
         self.slope = QuantityFamily.of([self._value]).slope(self.theta[None], np.zeros(1, dtype=np.intp))[0]
         if not self.slope.any():
             problem = f"{arg('quantity', quantity)} is fixed by the {name} form: there is no interval to narrow."
@@ -271,17 +263,10 @@ class _Planner:
 
     def _value(self, theta: FloatArray) -> FloatArray:
         """Return the quantity, on the scale of its width."""
-        if self.quantity in ("alpha", "beta"):
-            return self.form.exponents(theta)[self.quantity == "beta"]
-        if self.quantity == "E":
-            return theta[:, 0]
-        if self.quantity == "exponent":
-            return self.form.exponent(theta)
-        at = np.full(len(theta), self.log_budget)
-        size = self.form.optimum(theta, at)
-        if self.quantity == "params":
-            return size
-        return np.asarray(np.log(self.form.own_loss(theta, Place(size, at - LOG6 - size))))
+        if self.quantity not in ("params", "loss"):
+            return (self.form.public(theta) | {"exponent": self.form.exponent(theta)})[self.quantity]
+        size, loss = self.form.lowest(theta, np.full(len(theta), self.log_budget))
+        return size if self.quantity == "params" else np.log(loss)
 
     def interval(self, runs: ScalingRuns) -> Interval:
         """Return the interval of the quantity for some runs."""
@@ -289,9 +274,8 @@ class _Planner:
             law = fit_scaling_law(runs, form=self.name, loss=self.loss)
             if self.quantity not in ("params", "loss"):
                 return law.interval(self.quantity, level=self.level)
-            found = law.compute_optimal(float(np.exp(self.log_budget)), level=self.level)
-        made: Interval = getattr(found, self.quantity)
-        return made
+            best = law.compute_optimal(float(np.exp(self.log_budget)), level=self.level)
+        return best.params if self.quantity == "params" else best.loss  # type: ignore[no-any-return]
 
     def width(self, interval: Interval) -> float:
         """Return the width of an interval, on the scale on which it is about symmetric."""
@@ -333,14 +317,13 @@ class _Planner:
         """Return sizes on and off the optimal path, shape (K, 2), with their compute."""
         logs = np.repeat(np.log(budgets), len(OFF_PATH))
         size = self.form.optimum(np.tile(self.theta, (len(logs), 1)), logs) + np.tile(np.log(OFF_PATH), len(budgets))
-        places = np.column_stack([size, logs - LOG6 - size])
+        places = np.column_stack(on_budget(logs, size)[:2])
         # Nobody has seen the law hold far below the smallest model and the shortest training, nor for other shares of
         # the two. The linear law finds such runs the most telling.
         least = np.log([self.runs.params.min() / BEYOND, self.runs.tokens.min() / BEYOND])
         ratio, known = places[:, 1] - places[:, 0], np.log(self.runs.tokens / self.runs.params)
-        seen = (places >= least).all(axis=1) & (
-            np.abs(ratio - np.clip(ratio, known.min(), known.max())) < np.log(BEYOND)
-        )
+        off = np.abs(ratio - np.clip(ratio, known.min(), known.max()))
+        seen = (places >= least).all(axis=1) & (off < np.log(BEYOND))
         return places[seen], np.exp(logs[seen])
 
     def _greedy(self, places: FloatArray, goal: float, most: int) -> tuple[list[int], float]:
@@ -365,20 +348,15 @@ class _Planner:
 
     def simulate(self, places: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Return widths of the interval after runs whose losses are drawn around the law, shape (draws,)."""
-        at = Place(*places.T)
-        expected = np.log(self.form.loss(self.theta[None], at)[0])
+        expected = np.log(self.form.loss(self.theta[None], Place(*places.T))[0])
         kernel = 1.06 * self.errors.std() * len(self.errors) ** -0.2  # Silverman's rule
         shrink = self.errors.std() / np.hypot(self.errors.std(), kernel)
         widths = []
         for _ in range(DRAWS):
             error = rng.choice(self.errors, len(expected)) + kernel * rng.standard_normal(len(expected))
-            drawn = np.exp(expected + shrink * error)
-            n, d = (
-                np.concatenate([getattr(self.runs, k), np.exp(v)]) for k, v in (("params", at[0]), ("tokens", at[1]))
-            )
-            runs = ScalingRuns(
-                n, d, np.concatenate([self.runs.loss, drawn]), run=np.arange(len(n)).astype(str), unit="loss"
-            )
+            drawn = np.exp(np.stack([*places.T, expected + shrink * error]))
+            n, d, loss = np.hstack([[self.runs.params, self.runs.tokens, self.runs.loss], drawn])
+            runs = ScalingRuns(n, d, loss, run=np.arange(len(n)).astype(str), unit="loss")
             widths.append(self.width(self.interval(runs)))
         return np.array(widths)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.colors import to_hex, to_rgb
+from matplotlib.colors import LinearSegmentedColormap, to_hex
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
@@ -22,6 +22,7 @@ from curvewise.drawing.style import INK, NEUTRAL, as_percent, canvas, colour, co
 from curvewise.errors import InputError, arg, quietly
 from curvewise.scaling.compare import ScalingComparison
 from curvewise.scaling.downstream import DownstreamPrediction
+from curvewise.scaling.forms import FORMS
 from curvewise.scaling.isoflops import IsoflopFit, budget_groups
 from curvewise.scaling.law import Backtest, ScalingLaw, write_fitted
 from curvewise.scaling.optimum import ComputeOptimal, Sensitivity, short
@@ -143,14 +144,14 @@ def _contours(ax: Axes, c: FloatArray, n: FloatArray, grid: FloatArray, best: Fl
     ax.clabel(lines, fmt=lambda v: f"{v:.{digits}f}", fontsize=7.0, inline_spacing=2)
 
 
-def _runs(ax: Axes, x: FloatArray, y: FloatArray, flagged: Any) -> Line2D:
+def _runs(ax: Axes, x: FloatArray, y: FloatArray, flagged: Any, shade: str | None = None) -> Line2D:
     """Draw a dot for each run, hollow where it is flagged as an outlier."""
     kept = np.ones(len(x), dtype=np.bool_) if flagged is None else ~flagged
-    size = 4.5 if len(x) <= 60 else 3.0
+    size, shade = 4.5 if len(x) <= 60 else 3.0, shade or colour(0)
     look: dict[str, Any] = {"ls": "none", "marker": "o", "ms": size, "gid": RUN, "label": "_runs", "zorder": 2.2}
-    (dots,) = ax.plot(x[kept], y[kept], color=colour(0), alpha=0.75, mew=0, **look)
+    (dots,) = ax.plot(x[kept], y[kept], color=shade, alpha=0.75, mew=0, **look)
     if not kept.all():
-        ax.plot(x[~kept], y[~kept], color=colour(0), mfc="none", mew=0.8, **look)
+        ax.plot(x[~kept], y[~kept], color=shade, mfc="none", mew=0.8, **look)
     return dots
 
 
@@ -303,24 +304,18 @@ def plot_isoflops(
     shades = graded(len(result.budget))
     with canvas(ax, 5.0) as (ax, own):
         span = span_of(runs.params)
-        ends, names, tones = [], [], []
+        ends = []
         for c, rows in groups:
             k = place.get(c)
             shade = NEUTRAL if k is None else shades[k]
             n, loss = runs.params[rows], runs.loss[rows]
-            marks = np.zeros(len(rows), np.bool_) if runs.flagged is None else runs.flagged[rows]
-            look: dict[str, Any] = {"color": shade, "ls": "none", "marker": "o", "ms": 4.0, "label": "_runs"}
-            ax.plot(n[~marks], loss[~marks], alpha=0.85, mew=0, gid=RUN, **look)
-            if marks.any():
-                ax.plot(n[marks], loss[marks], mfc="none", mew=0.9, gid=RUN, **look)
+            _runs(ax, n, loss, None if runs.flagged is None else runs.flagged[rows], shade)
             if k is None:
                 continue
             x = np.geomspace(n.min(), n.max(), GRID)
             y = result.optimum_loss[k] + result.curvature[k] * np.log(x / result.optimum[k]) ** 2
             ax.plot(x, y, color=shade, lw=1.4, gid=PARABOLA, label="_parabola")
-            ends.append((float(x[-1]), float(y[-1])))
-            names.append(write_flops(float(f"{c:.2g}")))
-            tones.append(shade)
+            ends.append(((float(x[-1]), float(y[-1])), write_flops(float(f"{c:.2g}")), shade))
         wide = np.exp(np.nan_to_num(result.optimum_std))
         ax.hlines(result.optimum_loss, result.optimum / wide, result.optimum * wide, colors=shades, lw=1.5, zorder=3)
         for at, loss, shade in zip(result.optimum, result.optimum_loss, shades, strict=True):
@@ -330,7 +325,7 @@ def plot_isoflops(
         _loss_limits(ax, runs.loss)
         ax.set(xlabel="parameters", ylabel="loss")
         if not is_narrow(ax):
-            name_ends(ax, ends, names, tones)
+            name_ends(ax, [end for end, _, _ in ends], [name for _, name, _ in ends], [tone for _, _, tone in ends])
         key = [(key_dot(INK, "D", 6.0), "minimum of a budget (bars: standard error)")]
         if runs.flagged is not None and runs.flagged.any():
             key.append((key_dot(INK, size=6.0, mfc="none"), "flagged as outlier"))
@@ -497,13 +492,14 @@ def plot_scaling_comparison(
     with canvas(ax, 4.6) as (ax, own):
         span = span_of(*(runs.compute for runs in result._runs))
         log_axis(ax.xaxis, *span, flops=True)
-        c = np.geomspace(*span, GRID)
+        c, law = np.geomspace(*span, GRID), FORMS[result.form](0.0, 0.0)
         key: Key = []
-        best = []
+        best: list[FloatArray] = []
         for k, (runs, shade) in enumerate(zip(result._runs, shades, strict=True)):
             look: dict[str, Any] = {"ls": "none", "marker": "os"[k], "ms": 4.0, "alpha": 0.7, "mew": 0}
             ax.plot(runs.compute, runs.loss, color=shade, gid=RUN, label="_runs", **look)
-            best.append(_best_loss({name: pair[k] for name, pair in result._joint.items()}, c))
+            theta = law.private({name: pair[k] for name, pair in result._joint.items()})
+            best.append(law.lowest(np.tile(theta, (len(c), 1)), np.log(c))[1])
             (line,) = ax.plot(c, best[-1], color=shade, lw=2, gid=PATH, label="_path")
             key.append((line, f"{names[k]}: runs, and the best loss of a budget"))
         every = np.concatenate([runs.loss for runs in result._runs])
@@ -513,14 +509,6 @@ def plot_scaling_comparison(
         ax.set(xlabel="compute (FLOP)", ylabel="loss")
         finish(ax, own, key, [result.sentences(), *warned(result)], legend=legend, caption=caption)
     return ax
-
-
-def _best_loss(law: dict[str, float], c: FloatArray) -> FloatArray:
-    """Return the loss of the compute-optimal model of each budget: where α A/N^α = β B/D^β."""
-    alpha, beta = law["alpha"], law["beta"]
-    total = c / 6
-    n = (alpha * law["A"] / (beta * law["B"])) ** (1 / (alpha + beta)) * total ** (beta / (alpha + beta))
-    return np.asarray(law["E"] + law["A"] / n**alpha + law["B"] / (total / n) ** beta)
 
 
 def _ratio_arrow(ax: Axes, result: ScalingComparison, c: FloatArray, best: list[FloatArray]) -> None:
@@ -677,7 +665,6 @@ def plot_downstream(
 
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_LETTERS = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "K"))
 
 
 def write_flops(value: float) -> str:
@@ -700,10 +687,9 @@ def write_count(value: float) -> str:
     >>> write_count(1e9), write_count(3e11), write_count(5e4), write_count(20)
     ('1B', '300B', '50K', '20')
     """
-    for size, letter in _LETTERS:
-        if value >= 0.9995 * size:
-            return f"{value / size:.3g}{letter}"
-    return f"{value:.3g}"
+    if value >= 0.9995e6:
+        return short(value)
+    return f"{value / 1e3:.3g}K" if value >= 999.5 else f"{value:.3g}"
 
 
 def log_axis(axis: Axis, low: float, high: float, *, flops: bool = False) -> None:
@@ -756,7 +742,5 @@ def graded(count: int) -> list[str]:
     >>> graded(2)
     ['#6a4fc4', '#c26c14']
     """
-    known = np.array([to_rgb(shade) for shade in _RAMP])
-    at = np.linspace(0.0, len(known) - 1.0, max(count, 1))
-    red, green, blue = (np.interp(at, np.arange(len(known)), part).tolist() for part in known.T)
-    return [to_hex(mixed) for mixed in zip(red, green, blue, strict=True)]
+    ramp = LinearSegmentedColormap.from_list("", _RAMP, 1000)
+    return [to_hex(shade) for shade in ramp(np.linspace(0.0, 1.0, max(count, 1)))]

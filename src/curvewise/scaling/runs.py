@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError, Message, arg, list_names
+from curvewise.errors import InputError, Message, arg, list_names, suggest
 from curvewise.stats.correlation import spearman
 from curvewise.text import format_count, format_number
 from curvewise.types.results import FloatArray, RowTable, as_column, as_floats, count_missing, distinct
@@ -26,6 +26,11 @@ FLAT = 0.05
 """Range of log D/N, or of log N D, below which it counts as constant."""
 PERPLEXITY = 20.0
 """Values above this are no cross-entropy: that of a uniform guess among 400 million tokens is 20."""
+MANY = 5
+"""Rows of one size that show how much they differ."""
+SWEEP = 0.02
+"""Spread of log loss among rows of one size that seeds do not explain: theirs is 0.002 to 0.003 in published runs, that
+of a search for hyperparameters 0.12."""
 UNITS = ("loss", "perplexity")
 ROWS = ("params", "tokens", "flops", "loss", "run", "unique_tokens", "step", "source", "flagged")
 """Fields of runs, which are also the roles of columns in a file."""
@@ -94,10 +99,11 @@ class ScalingRuns(RowTable):
         params = as_floats(self.params, "params")
         if params.ndim != 1 or not len(params):
             raise InputError(f"has shape {params.shape}: give one number for each run.", argument="params")
-        object.__setattr__(self, "params", params)
-        for name in ("tokens", "flops", "loss", "unique_tokens", "step"):
+        for name in ("params", "tokens", "flops", "loss", "unique_tokens", "step"):
             if name == "loss" or getattr(self, name) is not None:
                 column = as_column(as_floats(getattr(self, name), name), name, len(params), "runs")
+                if name not in ("loss", "step"):
+                    _check_sizes(column, name)
                 object.__setattr__(self, name, column)
         for name in ("run", "source"):
             if getattr(self, name) is not None:
@@ -112,9 +118,6 @@ class ScalingRuns(RowTable):
             object.__setattr__(self, "flagged", flags.astype(np.bool_))
         metrics = {k: as_column(as_floats(v, k), k, len(params), "runs") for k, v in self.metrics.items()}
         object.__setattr__(self, "metrics", metrics)
-        for name in ("params", "tokens", "flops", "unique_tokens"):
-            if (values := getattr(self, name)) is not None:
-                _check_sizes(values, name)
         self._set_tokens()
         self._check_loss()
 
@@ -148,14 +151,10 @@ class ScalingRuns(RowTable):
         loss = self.loss
         bad = ~np.isfinite(loss)
         if bad.any():
-            raise InputError(
-                f"holds {format_count(int(bad.sum()), 'value')} that are NaN or infinite: leave diverged runs out.",
-                argument="loss",
-            )
-        if self.unit is not None and self.unit not in UNITS:
-            raise InputError(
-                f"is not known: use one of {', '.join(map(repr, UNITS))}.", argument="unit", value=self.unit
-            )
+            count = format_count(int(bad.sum()), "value")
+            raise InputError(f"holds {count} that are NaN or infinite: leave diverged runs out.", argument="loss")
+        if self.unit is not None:
+            check_choice("unit", self.unit, UNITS)
         if loss.min() <= 0:
             raise InputError(
                 f"holds {loss.min():g}: a loss lies above 0. Which unit is it? For log-likelihoods change the sign; "
@@ -217,14 +216,9 @@ class ScalingRuns(RowTable):
 
     def _same_run(self) -> bool:
         """Return whether rows look like checkpoints of one run: several steps, or equal gaps in tokens, of a model."""
-        unique = np.zeros(len(self)) if self.unique_tokens is None else self.unique_tokens
-        source = np.zeros(len(self), dtype=np.intp)
-        if self.source is not None:
-            source = np.unique(self.source, return_inverse=True)[1]
-        keys = np.stack([self.params, unique, source])
-        _, model, counts = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
+        model, counts = self._alike("params", "unique_tokens", "source")
         for k in np.flatnonzero(counts >= (6 if self.step is None else 2)):
-            rows = np.flatnonzero(model.ravel() == k)
+            rows = np.flatnonzero(model == k)
             if self.step is not None and len(np.unique(self.step[rows])) > 1:
                 return True
             tokens = np.unique(self.tokens[rows])
@@ -234,13 +228,17 @@ class ScalingRuns(RowTable):
                 return True
         return False
 
+    def _alike(self, *names: str) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Number the rows that have the same values in some columns, as far as there are such; count each number."""
+        known = [v for v in (getattr(self, name) for name in names) if v is not None]
+        keys = np.stack([np.unique(v, return_inverse=True)[1].ravel() for v in known])
+        _, number, counts = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
+        return number.ravel(), counts
+
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return a row for each row: params, tokens, loss and what else is known."""
-        table: dict[str, NDArray[Any]] = {"params": self.params, "tokens": self.tokens, "loss": self.loss}
-        for name in ("run", "step", "unique_tokens", "source", "flops", "flagged"):
-            if getattr(self, name) is not None:
-                table[name] = getattr(self, name)
-        return table | dict(self.metrics)
+        names = ("params", "tokens", "loss", "run", "step", "unique_tokens", "source", "flops", "flagged")
+        return {k: v for k in names if (v := getattr(self, k)) is not None} | dict(self.metrics)
 
     def __repr__(self) -> str:
         rows = format_count(self.count, "run")
@@ -248,21 +246,6 @@ class ScalingRuns(RowTable):
             rows += f", {format_count(len(self), 'checkpoint')}"
         spans = [f"{k} from {v.min():.3g} to {v.max():.3g}" for k, v in (("N", self.params), ("D", self.tokens))]
         return f"ScalingRuns({rows}, {', '.join(spans)})"
-
-
-def without_diverged(fields: dict[str, Any]) -> ScalingRuns:
-    """Make runs of fields, leaving out rows whose loss is NaN or infinite with a warning."""
-    loss = as_floats(fields["loss"], "loss")
-    bad = ~np.isfinite(loss)
-    if not bad.any():
-        return ScalingRuns(**fields)
-    if bad.all():
-        raise InputError("holds no finite number: all runs have diverged or are empty.", argument="loss")
-    kept = {k: np.asarray(v)[~bad] if k in ROWS and v is not None else v for k, v in fields.items()}
-    if "metrics" in fields:
-        kept["metrics"] = {k: np.asarray(v)[~bad] for k, v in fields["metrics"].items()}
-    text = Message(f"{format_count(int(bad.sum()), 'row')} without a finite loss left out (diverged or unfinished).")
-    return ScalingRuns(**kept | {"warnings": (*kept.get("warnings", ()), text)})
 
 
 def check_identified(runs: ScalingRuns, parameters: int = 5, fewest: int = FEWEST) -> None:
@@ -279,18 +262,14 @@ def check_identified(runs: ScalingRuns, parameters: int = 5, fewest: int = FEWES
     n, d = np.log(runs.params), np.log(runs.tokens)
     for values, symbol, names in ((n, "N", "A and α"), (d, "D", "B and β")):
         if np.ptp(values) < FLAT:
+            problem = f"has one {symbol} only ({np.exp(values[0]):.3g}): {names} are not identified. {remedy}"
+            raise InputError(problem, argument="runs")
+        if parameters >= 5 and count_sizes(values) < 3:
             raise InputError(
-                f"has one {symbol} only ({np.exp(values[0]):.3g}): {names} are not identified. {remedy}",
+                f"has two values of {symbol} only: they fix the difference that {symbol} makes, not {names} apart "
+                f"from E. {remedy} Or fit one exponent for both with {arg('form', 'tied')}.",
                 argument="runs",
             )
-    if parameters >= 5:
-        for values, symbol, names in ((n, "N", "A and α"), (d, "D", "B and β")):
-            if count_sizes(values) < 3:
-                raise InputError(
-                    f"has two values of {symbol} only: they fix the difference that {symbol} makes, not {names} apart "
-                    f"from E. {remedy} Or fit one exponent for both with {arg('form', 'tied')}.",
-                    argument="runs",
-                )
     if np.ptp(d - n) < FLAT:
         raise InputError(
             f"has the same tokens per parameter throughout (D/N = {np.exp(np.median(d - n)):.3g}): the parts of N "
@@ -331,6 +310,14 @@ def input_warnings(runs: ScalingRuns) -> list[str]:
             f"Runs of {len(distinct(runs.source))} sources ({list_names(distinct(runs.source), 4)}) are fitted as one "
             "law: losses on different data or tokens are not comparable. Select one source."
         )
+    gaps = _gaps_at_one_size(runs)
+    spread = float(np.subtract(*np.quantile(gaps, [0.75, 0.25]))) if len(gaps) else 0.0
+    if spread > SWEEP:
+        notes.append(
+            f"The middle half of the losses of models of one size spans {spread:.0%} ({format_count(len(gaps), 'row')} "
+            f"of sizes with {MANY} and more): are these trials of a search for hyperparameters? Fit the best of each "
+            "size: a law of all describes no model that anyone would train."
+        )
     if runs.checkpoints == "unclear":
         notes.append(
             "Rows look like checkpoints of one training, and no column names the run: they are not independent, so "
@@ -338,6 +325,21 @@ def input_warnings(runs: ScalingRuns) -> list[str]:
             "if each row is a run of its own."
         )
     return [Message(note) for note in notes]
+
+
+def _gaps_at_one_size(runs: ScalingRuns) -> FloatArray:
+    """Return log losses less the mean of their size, for sizes with many rows: only chance should tell these apart."""
+    size, counts = runs._alike("params", "tokens", "unique_tokens")
+    logs = np.log(runs.loss)
+    gaps = logs - (np.bincount(size, logs) / counts)[size]
+    return np.asarray(gaps[counts[size] >= MANY])
+
+
+def check_choice(name: str, value: Any, options: Iterable[str]) -> None:
+    """Raise unless a value is one of the options."""
+    if value not in options:
+        problem = f"is not known: use one of {', '.join(map(repr, options))}.{suggest(value, options)}"
+        raise InputError(problem, argument=name, value=value)
 
 
 def pair_names(names: tuple[str, str] | None, a: str, b: str) -> tuple[str, str]:

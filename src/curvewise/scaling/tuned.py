@@ -98,8 +98,7 @@ def expected_best(
     values, top = _sorted_up(trials, best_possible)
     low, high = _limits(*_curves(values, budgets, top, np.random.default_rng(rng)), level)
     sign = 1.0 if trials.higher_is_better else -1.0
-    expected = np.array([sign * (values @ _weights(len(values), k)) if k <= len(values) else np.nan for k in budgets])
-    ends = (sign * low, sign * high) if trials.higher_is_better else (sign * high, sign * low)
+    ends = (low, high) if sign > 0 else (-high, -low)
     notes = [*trials.warnings, *_search_warnings(trials)]
     if max(budgets) > len(trials):
         notes.append(
@@ -112,7 +111,7 @@ def expected_best(
         count=len(trials),
         higher_is_better=trials.higher_is_better,
         budget=tuple(budgets),
-        expected=expected,
+        expected=sign * _expected(values, budgets),
         low=ends[0],
         high=ends[1],
         level=level,
@@ -161,11 +160,8 @@ class ExpectedBest(Result):
     def at(self, budget: int) -> Interval:
         """Return the expected best of one of the budgets."""
         if budget not in self.budget:
-            raise InputError(
-                f"is not among the budgets {list_names(self.budget)}: ask for it in expected_best.",
-                argument="budget",
-                value=budget,
-            )
+            problem = f"is not among the budgets {list_names(self.budget)}: ask for it in expected_best."
+            raise InputError(problem, argument="budget", value=budget)
         k = self.budget.index(budget)
         return Interval(float(self.expected[k]), float(self.low[k]), float(self.high[k]), self.level)
 
@@ -175,11 +171,8 @@ class ExpectedBest(Result):
 
     def sentences(self) -> str:
         """The curve in a sentence or two."""
-        shown = (
-            self.budget
-            if len(self.budget) <= 4
-            else [self.budget[0], self.budget[len(self.budget) // 2], self.budget[-1]]
-        )
+        every, count = self.budget, len(self.budget)
+        shown = every if count <= 4 else (every[0], every[count // 2], every[-1])
         parts = [f"{format_interval(self.at(k))} with {format_count(k, 'trial')}" for k in shown]
         better = "highest" if self.higher_is_better else "lowest"
         return (
@@ -268,9 +261,8 @@ def compare_tuned(
         notes.append(f"The two estimated curves cross {times} times: the first crossing is reported.")
     warn_all(map(Message, notes))
     sign = 1.0 if given[0].higher_is_better else -1.0
-    best = [np.array([sign * (v @ _weights(len(v), k)) for k in budgets]) for v in pair.values]
     ends = (low, high) if sign > 0 else (-high, -low)
-    trailing = int(pair.estimates(np.array([1]))[0] > 0)  # 1 where b leads with one trial, so that a may overtake it
+    trailing = int(pair.estimates([1])[0] > 0)  # 1 where b leads with one trial, so that a may overtake it
     return TunedComparison(
         a=labels[0],
         b=labels[1],
@@ -279,8 +271,8 @@ def compare_tuned(
         counts=(len(given[0]), len(given[1])),
         higher_is_better=given[0].higher_is_better,
         budget=tuple(budgets),
-        expected_a=best[0],
-        expected_b=best[1],
+        expected_a=sign * _expected(pair.values[0], budgets),
+        expected_b=sign * _expected(pair.values[1], budgets),
         difference=sign * difference,
         low=ends[0],
         high=ends[1],
@@ -341,30 +333,19 @@ class TunedComparison(Result):
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Return a row for each budget: the expected best of each, b minus a with its limits, and the verdict."""
-        return {
-            "budget": list(self.budget),
-            "expected_a": self.expected_a,
-            "expected_b": self.expected_b,
-            "difference": self.difference,
-            "low": self.low,
-            "high": self.high,
-            "verdict": list(self.verdicts),
-        }
+        names = ("budget", "expected_a", "expected_b", "difference", "low", "high")
+        return {name: getattr(self, name) for name in names} | {"verdict": list(self.verdicts)}
 
     def sentences(self) -> str:
         """The comparison in a few sentences."""
         ahead = {
             side: [k for k, v in zip(self.budget, self.verdicts, strict=True) if v == f"{side} better"] for side in "ab"
         }
-        lines = []
-        for side, label in (("a", self.a), ("b", self.b)):
-            if ahead[side]:
-                budgets = ", ".join(map(str, ahead[side]))
-                lines.append(
-                    f"{label} is significantly better with {budgets} {'trial' if budgets == '1' else 'trials'}."
-                )
-        if not lines:
-            lines.append("The difference is significant at none of these budgets.")
+        lines = [
+            f"{label} is significantly better with {', '.join(map(str, budgets))} trial{'s' * (budgets != [1])}."
+            for label, budgets in zip((self.a, self.b), ahead.values(), strict=True)
+            if budgets
+        ] or ["The difference is significant at none of these budgets."]
         behind = self.a if self.overtakes == self.b else self.b
         if np.isfinite(self.crossing.estimate):
             write = format_interval(self.crossing, write=lambda v: "∞" if np.isinf(v) else f"{v:.0f}")
@@ -400,14 +381,17 @@ def _sorted_up(trials: Trials, best_possible: float | None) -> tuple[FloatArray,
     return np.asarray(values), top
 
 
+def _expected(values: FloatArray, budgets: Sequence[int]) -> FloatArray:
+    """Return the mean of the best over all subsets of k scores, which are sorted; NaN for more than there are."""
+    n = len(values)
+    return np.array([values[k - 1 :] @ _weights(n, k) if k <= n else np.nan for k in budgets])
+
+
 def _weights(count: int, budget: int) -> FloatArray:
-    """Return the probability of each of n sorted scores to be the best of k drawn without replacement, shape (n,)."""
+    """Return the probability of the k-th of n sorted scores and those above to be the best of k of them."""
     rank = np.arange(budget, count + 1)
     logs = gammaln(rank) - gammaln(budget) - gammaln(rank - budget + 1)
-    logs -= gammaln(count + 1) - gammaln(budget + 1) - gammaln(count - budget + 1)
-    found = np.zeros(count)
-    found[budget - 1 :] = np.exp(logs)
-    return found
+    return np.asarray(np.exp(logs - gammaln(count + 1) + gammaln(budget + 1) + gammaln(count - budget + 1)))
 
 
 def _curves(
@@ -456,25 +440,24 @@ class _Pair:
         self.level = level
         self.seed = seed
 
-    def estimates(self, budgets: NDArray[np.intp]) -> FloatArray:
+    def estimates(self, budgets: Sequence[int]) -> FloatArray:
         """Return unbiased differences, shape (budgets,)."""
-        a, b = (np.array([v @ _weights(len(v), int(k)) for k in budgets]) for v in self.values)
-        return np.asarray(b - a)
+        a, b = (_expected(v, budgets) for v in self.values)
+        return b - a
 
     def differences(self, budgets: Sequence[int]) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return differences and their limits, shape (budgets,) each."""
         # The same draws whichever budgets are asked for, so that a search over budgets meets one curve.
-        draws = [
-            _curves(v, budgets, self.top, np.random.default_rng([self.seed, i])) for i, v in enumerate(self.values)
-        ]
+        generators = (np.random.default_rng([self.seed, i]) for i in (0, 1))
+        draws = (_curves(v, budgets, self.top, rng) for v, rng in zip(self.values, generators, strict=True))
         (low_a, high_a), (low_b, high_b) = draws
-        return self.estimates(np.array(budgets)), *_limits(low_b - high_a, high_b - low_a, self.level)
+        return self.estimates(budgets), *_limits(low_b - high_a, high_b - low_a, self.level)
 
 
 def _find_crossing(pair: _Pair, most: int) -> tuple[Interval, int]:
     """Return the smallest budget with which the learner that trails with one trial leads, and the number of changes."""
     every = np.arange(1, most + 1)
-    estimate = pair.estimates(every)
+    estimate = pair.estimates(every.tolist())
     side = -1.0 if estimate[0] > 0 else 1.0  # of the difference once the lead has changed
     lead = side * estimate > 0
     times = int((lead[1:] != lead[:-1]).sum())
