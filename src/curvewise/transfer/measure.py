@@ -107,8 +107,8 @@ def measure_transfer(
     narrower for it.
     One run and a plain number have none, and are taken as exact; a note says so of one run.
 
-    Intervals are about other runs of the same kind (not about other pretrainings): by the delta
-    method, with the spread between runs of each method and size and Satterthwaite's degrees of
+    Intervals are about other runs of the same kind on the same test set (not about other pretrainings, nor other test
+    examples): by the delta method, with the spread between runs of each method and size and Satterthwaite's degrees of
     freedom, fewer where a mean of few runs stands beside one of many. A mean of one run, or of a few
     that are equal by chance, borrows the spread of other methods at its size. Runs of a method with
     the same ``seed`` at several sizes may go up and down together: where they do, intervals are

