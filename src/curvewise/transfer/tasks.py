@@ -14,13 +14,13 @@ from scipy.interpolate import PchipInterpolator
 from curvewise.errors import InputError
 from curvewise.stats.intervals import crossing_interval, difference_interval, first_crossing
 from curvewise.text import format_interval, format_number, format_size, format_table
+from curvewise.transfer.gains import bends
 from curvewise.transfer.measure import measure_transfer
 from curvewise.transfer.result import RiskCurve, TransferResult
 from curvewise.transfer.runs import TaskEstimate, TaskRuns, blind_missing, sum_estimates
 from curvewise.types.results import FloatArray, Interval, Result, check_level
 
 LEVELS = (0.75, 0.5, 0.25, 0.1)
-LEAST = 0.2  # calibrated risks below this share of a level are as good as 0
 UNKNOWN = float("nan")
 
 
@@ -417,8 +417,10 @@ def _reached(n: FloatArray, risks: Sequence[TaskEstimate], wanted: float, level:
         found = [sum_estimates(w, risks) for w in _shares(n, x)]
         spans = [e.error.interval(e.value, level) for e in found]
         line, lows, highs = np.array([[*span] for span in spans]).T
-        smooth, off = _between_sizes(n, value, x, wanted, line)
-        half = np.hypot(0.5 * (highs - lows), off)
+        # A risk need not follow lines between sizes: a monotone curve through the means is nearer to most.
+        at = np.log(x)
+        smooth = PchipInterpolator(np.log(n), value)(at) if len(n) > 1 else line
+        half = np.hypot(0.5 * (highs - lows), bends(np.log(n), value, at, smooth))
         return line - wanted, np.minimum(lows, smooth - half) - wanted, np.maximum(highs, smooth + half) - wanted
 
     if any(math.isnan(r.error.std) for r in risks):
@@ -428,23 +430,6 @@ def _reached(n: FloatArray, risks: Sequence[TaskEstimate], wanted: float, level:
         low = float(n[-1]) if math.isinf(low) else low
         high = float(n[0]) if high == 0 else high
     return SizeAtLevel(wanted, Interval(estimate, low, high, level), beyond, float(n[0]), float(n[-1]))
-
-
-def _between_sizes(
-    n: FloatArray, value: FloatArray, x: FloatArray, wanted: float, line: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return a smooth curve through the risks, and how far between sizes the truth may be from it.
-
-    A risk that falls fast and then slowly lies below the lines between its sizes, and one that falls slowly at first
-    above them. Without a model of the curve, the distances of a monotone curve from these lines, and from the same
-    curve through the logarithms, say how far it may be off.
-    """
-    if len(n) < 2:
-        return line, np.zeros(len(x))
-    smooth = PchipInterpolator(np.log(n), value)(np.log(x))
-    # Logarithms far below the level would only say that the risk vanishes.
-    logs = np.exp(PchipInterpolator(np.log(n), np.log(np.maximum(value, LEAST * wanted)))(np.log(x)))
-    return smooth, np.maximum(np.abs(smooth - line), np.abs(smooth - logs))
 
 
 def _mean(n: FloatArray, risks: Sequence[TaskEstimate], span: tuple[float, float] | None, level: float) -> Interval:
