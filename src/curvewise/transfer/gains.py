@@ -18,8 +18,8 @@ from curvewise.types.results import FloatArray, Interval, as_floats, check_level
 
 # A fitted curve is followed up to this multiple of the largest size of scratch.
 FARTHEST = 1000.0
-# Error of the interpolation, as a share of its distance from other curves through the same means: keeps 95% intervals at
-# 93 to 100% coverage for power laws, with or without a floor, and sizes a factor of 4 or 10 apart.
+# Error of the interpolation, as a share of its distance from other curves through the same means: keeps 95% intervals
+# at 93 to 100% coverage for power laws, with or without a floor, and sizes a factor of 4 or 10 apart.
 BEND = 0.4
 # The floor of a curve of logarithms lies this share of the range of the means below the lowest of them.
 FLOOR = 0.05
@@ -476,7 +476,8 @@ def bends(log_n: FloatArray, risk: FloatArray, at: FloatArray, smooth: FloatArra
 
     floor = risk.min() - FLOOR * span
     inside = np.clip(at, log_n[0], log_n[-1])
-    return np.maximum(off, np.abs(smooth - floor - np.exp(PchipInterpolator(log_n, np.log(risk - floor))(inside))))
+    logs = floor + np.exp(PchipInterpolator(log_n, np.log(risk - floor))(inside))
+    return np.asarray(np.maximum(off, np.abs(smooth - logs)))
 
 
 @dataclass(frozen=True, eq=False)

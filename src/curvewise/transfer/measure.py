@@ -12,7 +12,6 @@ from shlex import quote
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError, Message, arg, either, prefix
 from curvewise.text import as_count, format_number
@@ -220,7 +219,6 @@ def _read_source(source: Any, scratch: str | None, blind: ControlLike, maximal: 
             remedy = "Read the table with load_risks, which has these arguments, and pass what it returns."
             raise InputError(error.message, remedy=remedy) from error
         scratch = blind = maximal = None
-    columns = own.columns()
     start, tasks = scratch or own.scratch, own.task_names
     held: dict[str, dict[str, Control]] = {}
     used: set[str] = set()
@@ -228,7 +226,7 @@ def _read_source(source: Any, scratch: str | None, blind: ControlLike, maximal: 
         held[role] = dict(getattr(own, role))
         for task, value in by_task(given, tasks, role, "the source").items():
             if isinstance(value, str):
-                held[role][task] = _named_control(value, role, task, columns, start)
+                held[role][task] = _named_control(own, value, role, task, start)
                 used.add(value)
             elif own.turned and isinstance(value, int | float | np.number):
                 raise InputError(
@@ -253,14 +251,15 @@ def _read_source(source: Any, scratch: str | None, blind: ControlLike, maximal: 
     return risks
 
 
-def _named_control(name: str, role: str, task: str, columns: Mapping[str, NDArray[Any]], scratch: str) -> Control:
+def _named_control(own: TransferRisks, name: str, role: str, task: str, scratch: str) -> Control:
     """Return a control from the rows of a method: those without a size, else those at its largest."""
     if name == scratch:
         raise scratch_as_control(role, name)
-    rows = (columns["method"] == name) & (columns["task"] == task)
-    found = measured_control(columns["n"][rows], columns["risk"][rows])
+    here = own.tasks == task
+    rows = here & (own.methods == name)
+    found = measured_control(own.n[rows], own.risk[rows])
     if found is None:
-        there = sorted(set(columns["method"][columns["task"] == task].tolist()))
+        there = sorted(set(own.methods[here].tolist()))
         raise InputError(f"has no risk on task {task!r}; there are {there!r}.", argument=role, value=name)
     return found
 

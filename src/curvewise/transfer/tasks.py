@@ -149,9 +149,8 @@ class TaskRanking(Result):
 
     def row(self, task: str) -> TaskNeeds:
         """Return one task."""
-        for row in self.rows:
-            if row.task == task:
-                return row
+        if task in self.order:
+            return self.rows[self.order.index(task)]
         raise InputError(f"is none of {list(self.order)!r}.", argument="task", value=task)
 
     def columns(self) -> dict[str, Any]:
