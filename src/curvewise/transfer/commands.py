@@ -790,17 +790,8 @@ def show_tasks(page: Page, result: TaskRanking, measured: TransferResult) -> int
         for task, control in measured.maximal.items()
         if control.assumed
     ]
-    columns: dict[str, list[Any]] | None = None
     title = f"Training size at which {measured.scratch} reaches a calibrated risk ({100 * result.level:.4g}% intervals)"
-    if page.markup is None:
-        columns = {"task": [row.task for row in result.rows]}
-        for level in result.levels:
-            columns[f"n at {level:g}"] = [str(row.at(level)) for row in result.rows]
-        columns["mean risk"] = decimals(row.mean.estimate for row in result.rows)
-        found = [(row.halving.estimate, row.halving_factor) for row in result.rows]
-        columns["data × to halve"] = ["–" if f != f else times(f) if f < math.inf else text for f, text in found]
-    every = [*more, *result.all_warnings]
-    return page.answer(result, title, columns=columns, document={"warnings": every}, warnings=more)
+    return page.answer(result, title, document={"warnings": [*more, *result.all_warnings]}, warnings=more)
 
 
 _HEADINGS = {"std": "standard error", "scratch runs": "runs of the other"}

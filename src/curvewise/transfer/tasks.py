@@ -185,13 +185,14 @@ class TaskRanking(Result):
         digits : int, optional
             Decimals of the mean and of the factor, 2 by default.
         """
-        digits = 2 if digits is None else digits
-        cells: dict[str, list[str]] = {"task": list(self.order)}
-        for level in self.levels:
-            cells[f"n at {level:g}"] = [str(row.at(level)) for row in self.rows]
+        return format_table(self.readable(2 if digits is None else digits), format)
+
+    def readable(self, digits: int = 2) -> dict[str, list[str]]:
+        """Return a row for each task, with the size that reaches each level; ``digits`` as for :meth:`table`."""
+        cells = {f"n at {level:g}": [str(row.at(level)) for row in self.rows] for level in self.levels}
         cells["mean calibrated risk"] = [_mean_text(row.mean, digits) for row in self.rows]
         cells["times data to halve"] = [row.halving_text(digits) for row in self.rows]
-        return format_table(cells, format, digits)
+        return {"task": list(self.order), **cells}
 
     def sentences(self) -> str:
         """Summarise the result in a few sentences."""
