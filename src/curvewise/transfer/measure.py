@@ -498,7 +498,8 @@ def _assumed_maximal(task: TaskRuns, settings: CciSettings) -> str:
     if not found:
         return Message(text + ".")
     best = max(found, key=lambda m: found[m])
-    lower = task.lowered(LOWER).cci(best, known[best], *how).value
+    least = replace(control, risk=control.risk - LOWER * (task.blind.risk - control.risk))
+    lower = replace(task, maximal=least, best=None).cci(best, known[best], *how).value
     return Message(
         f"{text}: were it lower by {LOWER:.0%} of the distance to the "
         f"{'largest risk' if task.blind.assumed else 'blind guess'}, CCI of {best} would be "
@@ -534,8 +535,9 @@ def _task_notes(task: TaskRuns, curves: Sequence[RiskCurve]) -> Iterator[str]:
     """Report what else there is to know of a task, without anything to act on."""
     runs = task.runs
     if math.isnan(task.maximal.std) and task.best is None:  # CCI does not depend on the blind guess
+        once = ", measured once," if task.maximal.source.startswith("measured") else ""
         yield Message(
-            "the error of maximal supervision, measured once, is not known, and intervals take its risk as exact: run "
+            f"the error of maximal supervision{once} is not known, and intervals take its risk as exact: run "
             f"it with other seeds, too, or pass {arg('maximal')} with its interval."
         )
     lending = runs.degrees > 0

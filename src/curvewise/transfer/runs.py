@@ -287,11 +287,6 @@ class TaskRuns:
         single = [(self.runs.degrees[self.index(m, n)] == 0).mean() for m in (method, self.scratch)]
         return self.runs.replicated and bool(max(single) >= 0.5)
 
-    def lowered(self, share: float) -> TaskRuns:
-        """Return the task with maximal supervision lower by a share of its distance to the guess."""
-        risk = self.maximal.risk - share * (self.blind.risk - self.maximal.risk)
-        return replace(self, maximal=replace(self.maximal, risk=risk), best=None)
-
     def _spread_over(self, cells: NDArray[np.int64], slopes: FloatArray) -> FloatArray:
         """Turn slopes by the means of cells into slopes by their runs."""
         by_cell = np.bincount(cells, slopes, len(self.runs.size)) / self.runs.count
