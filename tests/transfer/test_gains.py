@@ -162,9 +162,8 @@ def test_intervals_allow_for_a_risk_with_a_floor() -> None:
     sizes = 100 * 10.0 ** np.arange(4)
     risk = 0.1 + 0.8 * (sizes / 100) ** -0.6
     truth = np.geomspace(120, 40_000, 30)
-    found = data_equivalence(
-        np.arange(1, 31), 0.1 + 0.8 * (truth / 100) ** -0.6, sizes, risk, variance=[1e-9] * 30, scratch_variance=[1e-9] * 4
-    )
+    errors = {"variance": [1e-9] * 30, "scratch_variance": [1e-9] * 4}
+    found = data_equivalence(np.arange(1, 31), 0.1 + 0.8 * (truth / 100) ** -0.6, sizes, risk, **errors)
     assert np.mean([n in one.equivalent for n, one in zip(truth, found, strict=True)]) > 0.9
     assert max(one.equivalent.high / n for n, one in zip(truth, found, strict=True)) < 3
 
