@@ -60,7 +60,7 @@ from curvewise.reading.table import (
 from curvewise.store.tables import risk_table, store_folder
 from curvewise.text import as_count
 from curvewise.transfer.risks import ONE_TASK, Control, TransferRisks, as_control, measured_control, names_share
-from curvewise.types.results import FloatArray, Unit, distinct
+from curvewise.types.results import FloatArray, Unit
 
 _RISKS = LOWER_IS_BETTER | HIGHER_IS_BETTER | SCORES
 _RISKS |= synonyms("mse mae rmse perplexity ppl crossentropy ce iou miou dice bleu rouge psnr ssim r2 acc1 acc5")
@@ -262,7 +262,7 @@ def load_risks(
     repeats = _check_repeats(table, roles, rows, runs)
     if repeats and not {"seed", "fold"} & set(columns or {}):  # the user has not said that rows are runs
         _check_crossed(table, roles.rest, rows)
-    plainly = [name for name in distinct(rows.methods) if normal(name) in SCRATCH.plain]
+    plainly = [name for name in rows.names if normal(name) in SCRATCH.plain]
     only_scratch = plainly[0] if len(plainly) == 1 else None
     blind_found, maximal_found = (
         find_control(rows, called, given, scale.risk, table.source, scratch or only_scratch)
@@ -685,6 +685,11 @@ class RiskRows:
     n: FloatArray
     risk: FloatArray
 
+    @property
+    def names(self) -> list[str]:
+        """Names of the methods."""
+        return list(dict.fromkeys(self.methods.tolist()))
+
 
 @dataclass(frozen=True)
 class FoundControl:
@@ -699,7 +704,7 @@ def find_scratch(rows: RiskRows, given: str | None, taken: Sequence[str], source
     """Find the method that starts from nothing: the one that the user names, else by its name."""
     if given is not None:
         return _named(rows, SCRATCH, given, source)
-    free: list[str] = [name for name in distinct(rows.methods) if name not in taken]
+    free = [name for name in rows.names if name not in taken]
     if not free:
         raise InputError(f"{source} has controls and no other rows: there is no method.")
     for names in (SCRATCH.plain, SCRATCH.other):
@@ -726,7 +731,7 @@ def find_control(
     scratch: str | None = None,
 ) -> FoundControl:
     """Find a control for each task; ``turned`` makes a risk of a number as the table has it."""
-    tasks = distinct(rows.tasks)
+    tasks = list(dict.fromkeys(rows.tasks.tolist()))
     wanted = by_task(given, tasks, called.argument, source)
     for value in wanted.values():
         if isinstance(value, str) and _named(rows, called, value, source) == scratch:
@@ -784,10 +789,10 @@ def by_task(given: Given, tasks: Sequence[str], argument: str, source: str) -> d
 
 
 def _named(rows: RiskRows, called: ControlNames, name: str, source: str) -> str:
-    if name not in distinct(rows.methods):
+    if name not in rows.names:
         raise InputError(
-            f"{arg(called.argument, name)} is no method of {source}.{suggest(name, distinct(rows.methods))} It has "
-            f"{list_names(distinct(rows.methods))}."
+            f"{arg(called.argument, name)} is no method of {source}.{suggest(name, rows.names)} It has "
+            f"{list_names(rows.names)}."
         )
     return name
 
@@ -795,10 +800,10 @@ def _named(rows: RiskRows, called: ControlNames, name: str, source: str) -> str:
 def _recognised(rows: RiskRows, called: ControlNames, given: Given) -> tuple[dict[str, str], list[str]]:
     """Return names of the control by task, and notes on methods that could be it and are not."""
     notes: list[str] = []
-    found = [name for name in distinct(rows.methods) if normal(name) in called.plain]
+    found = [name for name in rows.names if normal(name) in called.plain]
     short = isinstance(given, Mapping) and not set(rows.tasks.tolist()) <= set(texts(list(given)))
     if not found and (given is None or short):
-        maybe = [name for name in distinct(rows.methods) if normal(name) in called.other]
+        maybe = [name for name in rows.names if normal(name) in called.other]
         found = [name for name in maybe if len(np.unique(rows.n[(rows.methods == name) & (rows.n > 0)])) < 2]
         notes = [
             Message(
