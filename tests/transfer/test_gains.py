@@ -157,6 +157,17 @@ def test_interpolation_is_sure_at_measured_sizes_only() -> None:
     assert truth in between.equivalent
 
 
+def test_intervals_allow_for_a_risk_with_a_floor() -> None:
+    """Scratch flattens out, and hardly any noise: the curve between sizes is most of what is not known."""
+    sizes = 100 * 10.0 ** np.arange(4)
+    risk = 0.1 + 0.8 * (sizes / 100) ** -0.6
+    truth = np.geomspace(120, 40_000, 30)
+    errors = {"variance": [1e-9] * 30, "scratch_variance": [1e-9] * 4}
+    found = data_equivalence(np.arange(1, 31), 0.1 + 0.8 * (truth / 100) ** -0.6, sizes, risk, **errors)
+    assert np.mean([n in one.equivalent for n, one in zip(truth, found, strict=True)]) > 0.9
+    assert max(one.equivalent.high / n for n, one in zip(truth, found, strict=True)) < 3
+
+
 def test_calibration_changes_nothing() -> None:
     v = np.array([1e-4, 2e-4, 1e-4])
     given = {"variance": v[:2], "scratch_variance": v}

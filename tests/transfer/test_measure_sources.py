@@ -12,6 +12,7 @@ from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.transfer.blind import blind_guess
 from curvewise.transfer.load import load_risks
 from curvewise.transfer.measure import measure_transfer
+from curvewise.types import Interval
 
 SIZES = (100, 1000, 10000)
 
@@ -27,6 +28,14 @@ def table(name: str, scale: float = 1.0, task: str | None = None) -> dict[str, l
     ]
     found = dict(zip(("method", "n", name), map(list, zip(*rows, strict=True)), strict=True))
     return found if task is None else {**found, "task": [task] * len(rows)}
+
+
+def test_an_interval_without_an_end_is_said_to_be_taken_as_exact() -> None:
+    """It was said to be measured once."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CurvewiseWarning)
+        found = measure_transfer(table("loss"), blind=0.9, maximal=Interval(0.1, 0.05, np.inf))
+    assert any("the error of maximal supervision is not known, and intervals take" in w for w in found.warnings)
 
 
 @pytest.mark.parametrize("name", ["risk", "loss", "error"])

@@ -199,6 +199,20 @@ def test_intervals_cover_a_known_truth(maximal_std):
     assert (inside / 150 <= 0.995).all()
 
 
+@pytest.mark.parametrize("factor", [4, 10])
+@pytest.mark.parametrize(
+    "curve", [lambda n: 0.9 * (n / 100) ** -0.4, lambda n: 1 / (1 + (n / 300) ** 0.9)], ids=["power", "logistic"]
+)
+def test_intervals_allow_for_a_curve_that_bends_between_sizes(curve, factor):
+    """With hardly any noise a line in log n alone excludes the size at which the risk is a quarter."""
+    sizes = 100.0 * float(factor) ** np.arange(4)
+    grid = np.geomspace(sizes[0], sizes[-1], 20_001)
+    truth = grid[np.argmax(curve(grid) <= 0.25)]
+    at = rank_tasks(_risks({"a": curve(sizes)}, noise=0.001, sizes=sizes), levels=[0.25]).row("a").at(0.25)
+    assert at.n.low <= truth <= at.n.high
+    assert at.n.high < 2 * truth
+
+
 @pytest.mark.slow
 def test_the_factor_that_halves_is_covered_with_two_runs():
     rng = np.random.default_rng(4)

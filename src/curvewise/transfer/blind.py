@@ -175,7 +175,7 @@ def blind_guess(
         left_out=int(measured.size * len(measured.array) - measured.counts.sum()),
         rivals=same.get("rivals", 1),
         warnings=_warn(notes),
-        _losses=losses,
+        losses=losses,
     )
 
 
@@ -278,7 +278,7 @@ def _own_loss(
         units=found.units,
         unit=name,
         warnings=_warn(["The risk has no interval: one example or group only."] if found.units < 2 else []),
-        _losses=losses,
+        losses=losses,
     )
 
 
@@ -317,6 +317,8 @@ class BlindGuess(Result):
         TargetElements without target among those measured.
     rivals : int
         For "error" on the same examples: number of classes that may be the most frequent one; else 1.
+    losses : ndarray, shape (examples,)
+        Mean loss of each example; NaN for one without target.
     """
 
     loss: str
@@ -334,12 +336,9 @@ class BlindGuess(Result):
     left_out: int = 0
     rivals: int = 1
     warnings: tuple[str, ...] = ()
-    _losses: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
+    losses: FloatArray = field(default_factory=lambda: np.empty(0))
 
-    @property
-    def losses(self) -> FloatArray:
-        """Mean loss of each example; NaN for one without target."""
-        return self._losses
+    unlisted = ("losses",)
 
     def control(self) -> Control:
         """Return the risk as a control of :func:`measure_transfer`."""

@@ -145,13 +145,8 @@ class RiskReading(TableReading):
 
     def _study(self, path: Path) -> TransferRisks:
         """Read the runs of a study; --risk-column names the metric."""
-        others = [
-            "column",
-            "where",
-            "unit",
-            "drop_failed",
-            *(f"{role}_column" for role in self.own_options if role != "risk"),
-        ]
+        others = ["column", "where", "unit", "drop_failed"]
+        others += [f"{role}_column" for role in self.own_options if role != "risk"]
         if odd := [name.replace("_", "-") for name in others if getattr(self, name)]:
             raise UsageError(f"--{odd[0]} is for tables, and {path.name} is a study.")
         from curvewise.study.lenses import transfer_risks
@@ -375,7 +370,6 @@ def tasks(
     page = drawing.page()
     risks = reading.load(table)
     task = split_names(task, risks.task_names)
-    check_blind(risks, task)
     from curvewise.transfer.measure import measure_transfer
     from curvewise.transfer.tasks import rank_tasks
 
@@ -577,9 +571,7 @@ def images(
 
 def _control(option: str, words: Sequence[str]) -> Any:
     """Read a number or a name, or a dict of these by task."""
-    if not words:
-        return None
-    if len(words) == 1 and ("=" not in words[0]):
+    if len(words) == 1 and "=" not in words[0]:
         return _number(words[0])
     found = {}
     for word in words:
@@ -587,7 +579,7 @@ def _control(option: str, words: Sequence[str]) -> Any:
         if not equals or not task.strip():
             raise UsageError(f"{option} {word!r}: give one name or number, or TASK=NAME or TASK=NUMBER for each task.")
         found[task.strip()] = _number(value)
-    return found
+    return found or None
 
 
 def _number(word: str) -> float | str:
@@ -630,21 +622,6 @@ def split_names(words: Sequence[str], known: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def check_blind(risks: TransferRisks, tasks: Sequence[str]) -> None:
-    """Raise where there is no blind guess, and say what to do."""
-    asked = [task for task in risks.task_names if not tasks or task in tasks]
-    lost = [task for task in asked if task not in risks.blind]
-    if not lost:
-        return
-    way = "pass what the best constant guess scores, in numbers like those of the table"
-    way += " (an accuracy among accuracies)" if risks.turned else ""
-    raise InputError(
-        f"--blind is missing for task {lost[0]!r}: {way}, or the name of the method whose rows "
-        "hold it. `curvewise transfer blind` computes it for error, cross-entropy, l1, l2, binary "
-        "labels and directions; for other scores, measure a constant prediction as any other."
-    )
-
-
 def read_array(
     file: str | Path, keys: Sequence[str] = (), several: Literal["outputs", "runs"] = "outputs"
 ) -> NDArray[Any]:
@@ -685,10 +662,9 @@ def read_array(
             "or errors, such as 1 − accuracy or the negative of a score."
         )
     arrays = [get(name) for name in chosen]
-    if several == "runs" and (
-        text := [name for name, array in zip(chosen, arrays, strict=True) if array.dtype.kind in "US"]
-    ):
-        raise UsageError(f"--key {text[0]!r} of {path.name} holds text: losses are numbers.")
+    for name, array in zip(chosen, arrays, strict=True):
+        if several == "runs" and array.dtype.kind in "US":
+            raise UsageError(f"--key {name!r} of {path.name} holds text: losses are numbers.")
     if any(array.shape != arrays[0].shape for array in arrays):
         raise UsageError(f"--key {','.join(keys)}: these differ in shape.")
     found: NDArray[Any] = arrays[0] if len(arrays) == 1 else np.stack(arrays, axis=several == "outputs")
@@ -785,13 +761,9 @@ def show_comparison(page: Page, result: TransferResult, compared: TransferCompar
     title = f"{what} of CCI ({100 * result.level:.4g}% intervals; p adjusted by Holm)"
     if len(kept) < len(rows):
         title += f"; --table text prints all {len(rows)}"
-    numbers: dict[str, list[Any]] = {
-        "low": decimals(r.difference.low for r in kept),
-        "high": decimals(r.difference.high for r in kept),
-        "p": [pvalue_text(r.pvalue) for r in kept],
-        "adjusted": [pvalue_text(r.adjusted) for r in kept],
-    }
-    by = decimals(r.difference.estimate for r in kept)
+    by, low, high = (decimals(getattr(r.difference, end) for r in kept) for end in ("estimate", "low", "high"))
+    p, adjusted = ([pvalue_text(getattr(r, name)) for r in kept] for name in ("pvalue", "adjusted"))
+    numbers: dict[str, list[Any]] = {"low": low, "high": high, "p": p, "adjusted": adjusted}
     columns: dict[str, list[Any]] = {
         "task": [r.task for r in kept],
         "CCI of": [r.one for r in kept],
@@ -818,19 +790,8 @@ def show_tasks(page: Page, result: TaskRanking, measured: TransferResult) -> int
         for task, control in measured.maximal.items()
         if control.assumed
     ]
-    columns: dict[str, list[Any]] | None = None
     title = f"Training size at which {measured.scratch} reaches a calibrated risk ({100 * result.level:.4g}% intervals)"
-    if page.markup is None:
-        columns = {"task": [row.task for row in result.rows]}
-        for level in result.levels:
-            columns[f"n at {level:g}"] = [str(row.at(level)) for row in result.rows]
-        columns["mean risk"] = decimals(row.mean.estimate for row in result.rows)
-        factors = [(row.halving.estimate, row.halving_factor) for row in result.rows]
-        columns["data × to halve"] = [
-            "–" if math.isnan(factor) else times(factor) if math.isfinite(factor) else text for factor, text in factors
-        ]
-    every = [*more, *result.all_warnings]
-    return page.answer(result, title, columns=columns, document={"warnings": every}, warnings=more)
+    return page.answer(result, title, document={"warnings": [*more, *result.all_warnings]}, warnings=more)
 
 
 _HEADINGS = {"std": "standard error", "scratch runs": "runs of the other"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -97,7 +97,7 @@ def compare_images(
             off = LOSSES[loss](here.astype(np.float64) - wanted[kept]).mean(axis=(1, 2, 3))
             rows += [ImageLoss(method, n, int(i), float(v)) for i, v in zip(kept, off, strict=True)]
     sizes = tuple(sorted({n for by in chosen.values() for n in by} - {ANY})) or (ANY,)
-    return PredictedImages(loss, sizes, tuple(rows), (), shown, wanted[kept], chosen)
+    return PredictedImages(loss, sizes, tuple(rows), shown, wanted[kept], chosen)
 
 
 def _images(name: str, given: ArrayLike) -> NDArray[Any]:
@@ -141,39 +141,37 @@ class PredictedImages(Result):
         Training sizes; (0,) where there is none.
     rows : tuple of ImageLoss
         Every predicted image.
+    inputs : ndarray, optional
+        (examples, channels, height, width); None if they were not given.
+    targets : ndarray
+        (examples, channels, height, width).
+    predictions : dict
+        Images of each method by training size.
     """
 
     loss: str
     sizes: tuple[int, ...]
     rows: tuple[ImageLoss, ...]
+    inputs: NDArray[Any] | None
+    targets: NDArray[Any]
+    predictions: Mapping[str, BySize]
     warnings: tuple[str, ...] = ()
-    _inputs: NDArray[Any] | None = field(default=None, repr=False)
-    _targets: NDArray[Any] = field(default_factory=lambda: np.empty(0), repr=False)
-    _predictions: Mapping[str, BySize] = field(default_factory=dict, repr=False)
+
+    unlisted = ("inputs", "targets", "predictions")
 
     @property
     def methods(self) -> tuple[str, ...]:
         """The methods, in the order of the columns."""
-        return tuple(self._predictions)
+        return tuple(self.predictions)
 
     @property
     def positions(self) -> tuple[int, ...]:
         """Positions of the examples."""
         return tuple(dict.fromkeys(row.example for row in self.rows))
 
-    @property
-    def inputs(self) -> NDArray[Any] | None:
-        """The inputs, (examples, channels, height, width); None if it was not given."""
-        return self._inputs
-
-    @property
-    def targets(self) -> NDArray[Any]:
-        """The targets, (examples, channels, height, width)."""
-        return self._targets
-
     def images_of(self, method: str, n: int = ANY) -> NDArray[Any] | None:
         """Return the images of a method at a training size; None where there are none."""
-        by_size = self._predictions[method]
+        by_size = self.predictions[method]
         return by_size.get(n, by_size.get(ANY))
 
     def loss_of(self, method: str, example: int, n: int = ANY) -> float:

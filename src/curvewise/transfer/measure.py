@@ -12,7 +12,6 @@ from shlex import quote
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError, Message, arg, either, prefix
 from curvewise.text import as_count, format_number
@@ -107,8 +106,8 @@ def measure_transfer(
     narrower for it.
     One run and a plain number have none, and are taken as exact; a note says so of one run.
 
-    Intervals are about other runs of the same kind (not about other pretrainings): by the delta
-    method, with the spread between runs of each method and size and Satterthwaite's degrees of
+    Intervals are about other runs of the same kind on the same test set (not about other pretrainings, nor other test
+    examples): by the delta method, with the spread between runs of each method and size and Satterthwaite's degrees of
     freedom, fewer where a mean of few runs stands beside one of many. A mean of one run, or of a few
     that are equal by chance, borrows the spread of other methods at its size. Runs of a method with
     the same ``seed`` at several sizes may go up and down together: where they do, intervals are
@@ -220,7 +219,6 @@ def _read_source(source: Any, scratch: str | None, blind: ControlLike, maximal: 
             remedy = "Read the table with load_risks, which has these arguments, and pass what it returns."
             raise InputError(error.message, remedy=remedy) from error
         scratch = blind = maximal = None
-    columns = own.columns()
     start, tasks = scratch or own.scratch, own.task_names
     held: dict[str, dict[str, Control]] = {}
     used: set[str] = set()
@@ -228,7 +226,7 @@ def _read_source(source: Any, scratch: str | None, blind: ControlLike, maximal: 
         held[role] = dict(getattr(own, role))
         for task, value in by_task(given, tasks, role, "the source").items():
             if isinstance(value, str):
-                held[role][task] = _named_control(value, role, task, columns, start)
+                held[role][task] = _named_control(own, value, role, task, start)
                 used.add(value)
             elif own.turned and isinstance(value, int | float | np.number):
                 raise InputError(
@@ -253,14 +251,15 @@ def _read_source(source: Any, scratch: str | None, blind: ControlLike, maximal: 
     return risks
 
 
-def _named_control(name: str, role: str, task: str, columns: Mapping[str, NDArray[Any]], scratch: str) -> Control:
+def _named_control(own: TransferRisks, name: str, role: str, task: str, scratch: str) -> Control:
     """Return a control from the rows of a method: those without a size, else those at its largest."""
     if name == scratch:
         raise scratch_as_control(role, name)
-    rows = (columns["method"] == name) & (columns["task"] == task)
-    found = measured_control(columns["n"][rows], columns["risk"][rows])
+    here = own.tasks == task
+    rows = here & (own.methods == name)
+    found = measured_control(own.n[rows], own.risk[rows])
     if found is None:
-        there = sorted(set(columns["method"][columns["task"] == task].tolist()))
+        there = sorted(set(own.methods[here].tolist()))
         raise InputError(f"has no risk on task {task!r}; there are {there!r}.", argument=role, value=name)
     return found
 
@@ -499,7 +498,8 @@ def _assumed_maximal(task: TaskRuns, settings: CciSettings) -> str:
     if not found:
         return Message(text + ".")
     best = max(found, key=lambda m: found[m])
-    lower = task.lowered(LOWER).cci(best, known[best], *how).value
+    least = replace(control, risk=control.risk - LOWER * (task.blind.risk - control.risk))
+    lower = replace(task, maximal=least, best=None).cci(best, known[best], *how).value
     return Message(
         f"{text}: were it lower by {LOWER:.0%} of the distance to the "
         f"{'largest risk' if task.blind.assumed else 'blind guess'}, CCI of {best} would be "
@@ -535,8 +535,9 @@ def _task_notes(task: TaskRuns, curves: Sequence[RiskCurve]) -> Iterator[str]:
     """Report what else there is to know of a task, without anything to act on."""
     runs = task.runs
     if math.isnan(task.maximal.std) and task.best is None:  # CCI does not depend on the blind guess
+        once = ", measured once," if task.maximal.source.startswith("measured") else ""
         yield Message(
-            "the error of maximal supervision, measured once, is not known, and intervals take its risk as exact: run "
+            f"the error of maximal supervision{once} is not known, and intervals take its risk as exact: run "
             f"it with other seeds, too, or pass {arg('maximal')} with its interval."
         )
     lending = runs.degrees > 0

@@ -18,6 +18,7 @@ from curvewise.stats.tests import holm
 from curvewise.text import (
     Cell,
     as_count,
+    format_count,
     format_interval,
     format_number,
     format_pvalue,
@@ -296,9 +297,8 @@ class TransferResult(Result):
 
     def sentences(self) -> str:
         """Summarise the result in a few sentences."""
-        tasks = f"{len(self.tasks)} task{'' if len(self.tasks) == 1 else 's'}"
-        methods = f"{len(self.methods)} method{'' if len(self.methods) == 1 else 's'}"
-        text = f"{methods} against {self.scratch} on {tasks}."
+        text = f"{format_count(len(self.methods), 'method')} against {self.scratch} on "
+        text += f"{format_count(len(self.tasks), 'task')}."
         return text + "".join(f" {_summarise_task(self, task)}" for task in self.tasks)
 
     def runs_of(self, tasks: Sequence[str]) -> list[TaskRuns]:
@@ -495,10 +495,8 @@ def compare_methods(
                 notes.append(f"{task.name}: {one}, {two} and {task.scratch} share no size.")
                 continue
             if len(n) < max(len(task.shared(m)) for m in (one, two)):
-                notes.append(
-                    f"{task.name}: {one} and {two} are compared on the {len(n)} "
-                    f"size{'' if len(n) == 1 else 's'} that both have."
-                )
+                shared = format_count(len(n), "size")
+                notes.append(f"{task.name}: {one} and {two} are compared on the {shared} that both have.")
             a, b = (task.cci(m, n, settings.weight, settings.pooled) for m in (one, two))
             difference = a - b
             found.append((n, difference.value, difference.error))

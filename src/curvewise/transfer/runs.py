@@ -123,12 +123,9 @@ def group_runs(risks: TransferRisks, task: str, sizes: FloatArray | None = None)
 def blind_missing(task: str) -> InputError:
     """Make the error for a task whose calibrated risks are asked for without a blind guess."""
     computes = either("cw.transfer.blind_guess(targets, loss)", "`curvewise transfer blind`")
-    return InputError(
-        f"is missing for task {task!r}.",
-        argument="blind",
-        remedy=f"Pass the risk of the best constant guess, which {computes} computes, or the name of the method "
-        "whose rows hold it.",
-    )
+    remedy = f"Pass the risk of the best constant guess (an accuracy among accuracies), which {computes} computes, "
+    remedy += "or the name of the method whose rows hold it."
+    return InputError(f"is missing for task {task!r}.", argument="blind", remedy=remedy)
 
 
 def _wrong_order(task: str, blind: Control, maximal: Control, turned: bool) -> InputError:
@@ -290,11 +287,6 @@ class TaskRuns:
         single = [(self.runs.degrees[self.index(m, n)] == 0).mean() for m in (method, self.scratch)]
         return self.runs.replicated and bool(max(single) >= 0.5)
 
-    def lowered(self, share: float) -> TaskRuns:
-        """Return the task with maximal supervision lower by a share of its distance to the guess."""
-        risk = self.maximal.risk - share * (self.blind.risk - self.maximal.risk)
-        return replace(self, maximal=replace(self.maximal, risk=risk), best=None)
-
     def _spread_over(self, cells: NDArray[np.int64], slopes: FloatArray) -> FloatArray:
         """Turn slopes by the means of cells into slopes by their runs."""
         by_cell = np.bincount(cells, slopes, len(self.runs.size)) / self.runs.count
@@ -451,23 +443,17 @@ class CellRuns:
         # What is known well of a control lends its degrees of freedom to the runs: not to a narrower interval.
         within = self.error(influence) if controls else None
         lent = self._lent(influence)
-        more = [std**2 for std, _ in controls]
-        free = [degrees for _, degrees in controls]
         if self.by_fold:
             parts, steadied, degrees = self._by_subset(influence, lent)
-            all_degrees = np.array([*degrees, *free])
-            own, steady = (combine_variances(np.array([*p, *more]), all_degrees) for p in (parts, steadied))
-            return StandardError(own.std, min(own.degrees, steady.degrees), within)
-        weight, along = self._per_cell(influence**2) + lent, self._along(influence)
-        known = self.degrees > 0
-        # Cells that move together say less about their spread than as many independent ones: from no fewer degrees of
-        # freedom (along = 1) to those of one cell for each method (all of them move alike). The square root lies
-        # between these, and keeps the coverage in benchmarks/transfer_coverage.py ("seeds over sizes").
-        degrees = np.array([*self.degrees[known] / math.sqrt(along), *free])
-        own, steady = (
-            combine_variances(np.array([*(weight * spread)[known] * along, *more]), degrees)
-            for spread in (self.variance, self._steadied)
-        )
+        else:
+            known, weight, along = self.degrees > 0, self._per_cell(influence**2) + lent, self._along(influence)
+            parts, steadied = ((weight * spread)[known] * along for spread in (self.variance, self._steadied))
+            # Cells that move together say less about their spread than as many independent ones: from no fewer degrees
+            # of freedom (along = 1) to those of one cell for each method (all of them move alike). The square root lies
+            # between these, and keeps the coverage in benchmarks/transfer_coverage.py ("seeds over sizes").
+            degrees = self.degrees[known] / math.sqrt(along)
+        more, free = zip(*((std**2, degrees) for std, degrees in controls), strict=True) if controls else ((), ())
+        own, steady = (combine_variances(np.array([*p, *more]), np.array([*degrees, *free])) for p in (parts, steadied))
         return StandardError(own.std, min(own.degrees, steady.degrees), within)
 
     def _along(self, influence: FloatArray) -> float:
@@ -623,8 +609,7 @@ class StandardError:
 
 def combine_variances(parts: FloatArray, degrees: FloatArray) -> StandardError:
     """Add up independent variances, with Satterthwaite's degrees of freedom."""
-    total = float(parts.sum())
-    if total <= 0:
+    if (total := float(parts.sum())) <= 0:
         return StandardError(0.0, math.inf)
     lost = float(((parts / total) ** 2 / degrees).sum())
     return StandardError(math.sqrt(total), 1 / lost if lost > 0 else math.inf)

@@ -9,10 +9,12 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from scipy.interpolate import PchipInterpolator
 
 from curvewise.errors import InputError
 from curvewise.stats.intervals import crossing_interval, difference_interval, first_crossing
 from curvewise.text import format_interval, format_number, format_size, format_table
+from curvewise.transfer.gains import bends
 from curvewise.transfer.measure import measure_transfer
 from curvewise.transfer.result import RiskCurve, TransferResult
 from curvewise.transfer.runs import TaskEstimate, TaskRuns, blind_missing, sum_estimates
@@ -44,9 +46,12 @@ def rank_tasks(source: Any, *, levels: Sequence[float] = LEVELS, level: float = 
 
     Notes
     -----
-    Between sizes the calibrated risk is taken to be a line in log n; nothing is said beyond the
+    Between sizes the estimate takes the calibrated risk to be a line in log n; nothing is said beyond the
     sizes measured but that the level lies there. The interval of a size holds all sizes at which
-    the interval of the interpolated risk holds the level. The factor that halves the risk rests on
+    the interval of the interpolated risk holds the level, and allows for a curve that bends between sizes: by
+    simulation it holds the size of power laws in 93 to 100% with sizes a factor of 4 or 10 apart. Of a curve that
+    falls slowly, then fast, then slowly, as a logistic one in log n, it may miss where three runs or more leave
+    less than a few percent of error. The factor that halves the risk rests on
     the sizes at which it is two standard errors above that of maximal supervision.
 
     Examples
@@ -144,9 +149,8 @@ class TaskRanking(Result):
 
     def row(self, task: str) -> TaskNeeds:
         """Return one task."""
-        for row in self.rows:
-            if row.task == task:
-                return row
+        if task in self.order:
+            return self.rows[self.order.index(task)]
         raise InputError(f"is none of {list(self.order)!r}.", argument="task", value=task)
 
     def columns(self) -> dict[str, Any]:
@@ -181,13 +185,14 @@ class TaskRanking(Result):
         digits : int, optional
             Decimals of the mean and of the factor, 2 by default.
         """
-        digits = 2 if digits is None else digits
-        cells: dict[str, list[str]] = {"task": list(self.order)}
-        for level in self.levels:
-            cells[f"n at {level:g}"] = [str(row.at(level)) for row in self.rows]
+        return format_table(self.readable(2 if digits is None else digits), format)
+
+    def readable(self, digits: int = 2) -> dict[str, list[str]]:
+        """Return a row for each task, with the size that reaches each level; ``digits`` as for :meth:`table`."""
+        cells = {f"n at {level:g}": [str(row.at(level)) for row in self.rows] for level in self.levels}
         cells["mean calibrated risk"] = [_mean_text(row.mean, digits) for row in self.rows]
         cells["times data to halve"] = [row.halving_text(digits) for row in self.rows]
-        return format_table(cells, format, digits)
+        return {"task": list(self.order), **cells}
 
     def sentences(self) -> str:
         """Summarise the result in a few sentences."""
@@ -410,9 +415,13 @@ def _reached(n: FloatArray, risks: Sequence[TaskEstimate], wanted: float, level:
 
     def evaluate(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         found = [sum_estimates(w, risks) for w in _shares(n, x)]
-        spans = [e.error.interval(e.value - wanted, level) for e in found]
-        estimates, lows, highs = np.array([[*span] for span in spans]).T
-        return estimates, lows, highs
+        spans = [e.error.interval(e.value, level) for e in found]
+        line, lows, highs = np.array([[*span] for span in spans]).T
+        # A risk need not follow lines between sizes: a monotone curve through the means is nearer to most.
+        at = np.log(x)
+        smooth = PchipInterpolator(np.log(n), value)(at) if len(n) > 1 else line
+        half = np.hypot(0.5 * (highs - lows), bends(np.log(n), value, at, smooth))
+        return line - wanted, np.minimum(lows, smooth - half) - wanted, np.maximum(highs, smooth + half) - wanted
 
     if any(math.isnan(r.error.std) for r in risks):
         low, high = UNKNOWN, UNKNOWN

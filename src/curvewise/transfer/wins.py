@@ -584,8 +584,8 @@ class WinSpread:
         """Return the two-sided p-value against ½: below 1 − level just where the interval excludes ½."""
 
         def ends(level: float) -> tuple[float, float]:
-            found = self.interval(level)
-            return found.low, found.high
+            _, low, high = self.interval(level)
+            return low, high
 
         return 1.0 - excluded_level(ends, 0.5)
 

@@ -60,21 +60,9 @@ MOST_ROOM = 0.2  # how far intervals of CCI widen the axis, as a share of what t
 ROOM = 1.6  # factor between the sizes and the triangles that stand for values beyond them
 MISSING = 0.2  # share of the methods that a size may lack, besides a single one: ranks of a few say little
 
-GAIN = "curvewise-gain"
-LOSS = "curvewise-loss"
-WHOLE = "curvewise-whole"
-PATH = "curvewise-path"
-SIZE = "curvewise-size"
-NAME = "curvewise-name"
 CCI = "curvewise-cci"
 LIMIT = "curvewise-limit"
-VALUE = "curvewise-value"
 EQUIVALENT = "curvewise-equivalent"
-BEYOND = "curvewise-beyond"
-MEASURED = "curvewise-measured"
-PLACE = "curvewise-place"
-STEP = "curvewise-step"
-OTHER = "curvewise-other"
 
 
 def plot_transfer(
@@ -212,7 +200,9 @@ def draw_area(
             paths.append((x, x - row.gain))
         if paths:  # the whole area that could be gained
             whole = np.sort(paths[-1][0])
-            panel.fill_between(whole, 0.0, whole, color=NEUTRAL, alpha=0.13, linewidth=0.0, zorder=0.3, gid=WHOLE)
+            panel.fill_between(
+                whole, 0.0, whole, color=NEUTRAL, alpha=0.13, linewidth=0.0, zorder=0.3, gid="curvewise-whole"
+            )
         panel.axline((0.0, 0.0), slope=1.0, color=SCRATCH, lw=2.0, zorder=2.2, gid=DIAGONAL, label="_s")
         control_lines(panel, swapped=True)
         for k, (row, path) in enumerate(zip(rows, paths, strict=True)):
@@ -224,7 +214,7 @@ def draw_area(
                 if np.isfinite(x + y) and not last - x < 0.075:  # sizes beside the dots where they do not touch
                     last = x
                     look: dict[str, Any] = {"ha": "left", "va": "top", "color": "#555555", "path_effects": None}
-                    beside(panel, compact(size), (x, y), (3.0, -2.5), fontsize=7.5, gid=SIZE, **look)
+                    beside(panel, compact(size), (x, y), (3.0, -2.5), fontsize=7.5, gid="curvewise-size", **look)
         if legend:
             _area_names(panel, rows[::-1], looks)
         dots += paths
@@ -267,12 +257,12 @@ def _area_path(ax: Axes, x: FloatArray, y: FloatArray, look: MethodLook, z: floa
         # Opaque and pale: areas that mix would have the colour of no method.
         fill: dict[str, Any] = {"facecolors": [pale(look.shade)], "zorder": z, "linewidths": 0.0}
         if better:
-            ax.add_collection(PolyCollection(better, gid=GAIN, **fill))
+            ax.add_collection(PolyCollection(better, gid="curvewise-gain", **fill))
         if worse:
             hatched: dict[str, Any] = {"facecolors": "none", "edgecolors": look.shade}
-            ax.add_collection(PolyCollection(worse, hatch="////", zorder=1.0, gid=LOSS, lw=0.0, **hatched))
+            ax.add_collection(PolyCollection(worse, hatch="////", zorder=1.0, gid="curvewise-loss", lw=0.0, **hatched))
     line: dict[str, Any] = {"color": look.shade, "marker": "o", "ms": 4.0, "mew": 0.0}
-    ax.plot(x, y, lw=1.7, zorder=2.5, gid=PATH, label="_path", **line)
+    ax.plot(x, y, lw=1.7, zorder=2.5, gid="curvewise-path", label="_path", **line)
 
 
 def pieces(x: FloatArray, y: FloatArray) -> tuple[list[FloatArray], list[FloatArray]]:
@@ -311,7 +301,9 @@ def _area_names(ax: Axes, rows: Sequence[Improvement], looks: dict[str, MethodLo
         look = looks[row.method]
         said = interval_text(row.cci).replace("-", "−") if np.isfinite(row.cci.estimate) else "unknown"
         place |= {"xytext": (0.0, -(1.5 + 3.0 * k) * size), "color": look.ink}
-        ax.annotate(f"{look.name}\nCCI {said}", (0.03, 1.0), fontsize=size, gid=NAME, linespacing=1.15, **place)
+        ax.annotate(
+            f"{look.name}\nCCI {said}", (0.03, 1.0), fontsize=size, gid="curvewise-name", linespacing=1.15, **place
+        )
 
 
 # The CCI of each method with its interval, task by task.
@@ -379,7 +371,7 @@ def _cci_row(ax: Axes, y: float, row: Improvement, shade: str, limits: tuple[flo
     ax.plot([row.cci.estimate], [y], "o", ms=6.0, mfc=face, mec=shade, mew=1.3, gid=CCI, label="_cci", zorder=2.5)
     if written:  # the number, in a column at the right
         text = signed(round(row.cci.estimate, 2) + 0.0, 2)
-        ax.text(1.015, y, text, fontsize=8.0, va="center", transform=ax.get_yaxis_transform(), gid=VALUE)
+        ax.text(1.015, y, text, fontsize=8.0, va="center", transform=ax.get_yaxis_transform(), gid="curvewise-value")
 
 
 def _cci_caption(result: TransferResult, chosen: DrawnMethods, shown: int, total: int) -> list[str]:
@@ -437,7 +429,9 @@ def draw_equivalence(
             known = known[np.isfinite(known) & (known > 0)]
             edges = (float(known.min()) / ROOM, float(known.max()) * ROOM)
             top = float(n.max())
-            panel.axhspan(top, top * 1e3, color="#8C8C8C", alpha=0.1, linewidth=0.0, zorder=0.2, gid=MEASURED)
+            panel.axhspan(
+                top, top * 1e3, color="#8C8C8C", alpha=0.1, linewidth=0.0, zorder=0.2, gid="curvewise-measured"
+            )
         panel.plot(span, span, color=SCRATCH, lw=2.0, zorder=1.2, label="_equal", gid=DIAGONAL)  # nothing is gained
         panel.grid(alpha=0.25, linewidth=0.6)
         aside = shifts(chosen, [row.method for row in rows])
@@ -483,7 +477,7 @@ def _equivalence_row(
     ax.plot(n[inside], at[inside], marker="o", ms=3.6, gid=EQUIVALENT + "-dot", **dots)
     for beyond, marker in ((middle >= edges[1], "^"), (middle <= edges[0], "v")):
         if beyond.any():
-            ax.plot(n[beyond], at[beyond], marker=marker, ms=6.5, gid=BEYOND, **dots)
+            ax.plot(n[beyond], at[beyond], marker=marker, ms=6.5, gid="curvewise-beyond", **dots)
 
 
 # Ranks of methods by training size.
@@ -570,7 +564,9 @@ def draw_places(
         for method in dict.fromkeys(r.method for r in kept if r.method not in drawn):
             path = sorted((r for r in kept if r.method == method), key=lambda r: r.n)
             faint: dict[str, Any] = {"color": "#E4E4E4", "lw": 1.0, "marker": "o", "ms": 3.0, "zorder": 1.0}
-            panel.plot([n.index(r.n) for r in path], [r.rank for r in path], gid=OTHER, label="_other", **faint)
+            panel.plot(
+                [n.index(r.n) for r in path], [r.rank for r in path], gid="curvewise-other", label="_other", **faint
+            )
         first, last = [], []
         for method, path in paths_of([r for r in kept if r.method in drawn], chosen, scratch).items():
             look, bold = chosen.looks[method], method == scratch
@@ -615,12 +611,12 @@ def _rank_path(ax: Axes, path: Sequence[MethodRank], sizes: Sequence[float], loo
     clear = [1.0 - 0.65 * min(1.0, (r.high - r.low) / max(r.among - 1, 1)) for r in path]
     z, width = (2.6, 2.8) if scratch else (1.4, 1.4) if look.back else (2.0, 2.2)
     between = [to_rgba(look.shade, 0.5 * (a + b)) for a, b in pairwise(clear)]
-    lines = LineCollection(list(pairwise(points)), colors=between, linewidths=width, zorder=z, gid=STEP)
+    lines = LineCollection(list(pairwise(points)), colors=between, linewidths=width, zorder=z, gid="curvewise-step")
     ax.add_collection(lines)
     # White under a faint dot, so that lines do not shine through.
     ax.scatter(x, y, s=49.0, color="white", linewidths=0.0, zorder=z + 0.05)
     fade = [to_rgba(look.shade, alpha) for alpha in clear]
-    ax.scatter(x, y, s=49.0, facecolors=fade, linewidths=0.0, zorder=z + 0.1, gid=PLACE)
+    ax.scatter(x, y, s=49.0, facecolors=fade, linewidths=0.0, zorder=z + 0.1, gid="curvewise-place")
 
 
 KINDS: dict[str, Callable[..., Axes]] = {

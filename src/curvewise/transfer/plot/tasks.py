@@ -57,12 +57,6 @@ MOST_ROWS = 40  # of predicted images
 GAP, ROOM = 0.06, 0.24  # between columns, and under a row for its losses, in widths of an image
 CELL = 1.15  # inches
 
-NEEDED = "curvewise-needed"
-LEVEL = "curvewise-level"
-SPAN = "curvewise-span"
-MEAN = "curvewise-mean"
-FREQUENCY = "curvewise-frequency"
-LOSSES = "curvewise-losses"
 RATE = "curvewise-rate"
 IMAGE = "curvewise-image"
 RUN = "curvewise-run"
@@ -128,7 +122,7 @@ def plot_tasks(
         curves = [result.curves[k] for k in kept]
         sizes = np.unique(np.concatenate([c.n for c in curves]))
         control_lines(ax)
-        ax.axhline(level, color=NEUTRAL, lw=0.9, ls=":", zorder=0.8, gid=LEVEL, label="_level")
+        ax.axhline(level, color=NEUTRAL, lw=0.9, ls=":", zorder=0.8, gid="curvewise-level", label="_level")
         ends = []
         for k, curve in zip(kept, curves, strict=True):
             shade = colour(k) if len(result.order) <= CROWD or task is not None else GREY
@@ -138,11 +132,11 @@ def plot_tasks(
             # A diamond where the level is reached, with its interval along the level.
             bar = np.clip([low, high], found.smallest, found.largest)
             if np.isfinite(bar).all() and bar[1] > bar[0]:
-                ax.hlines(level, *bar, color=shade, lw=3.2, alpha=0.45, zorder=2.2, gid=SPAN)
+                ax.hlines(level, *bar, color=shade, lw=3.2, alpha=0.45, zorder=2.2, gid="curvewise-span")
             size = "unknown"
             if found.smallest <= n <= found.largest:
                 mark: dict[str, Any] = {"color": shade, "ms": 7.0, "mec": "white", "mew": 0.8, "zorder": 2.8}
-                ax.plot([n], [level], "D", gid=NEEDED, label="_needed", **mark)
+                ax.plot([n], [level], "D", gid="curvewise-needed", label="_needed", **mark)
                 size = format_size(n)
             elif not np.isnan(n):
                 size = f"≤ {compact(found.smallest)}" if n < found.smallest else f"> {compact(found.largest)}"
@@ -241,7 +235,7 @@ def plot_spread(
                 z, width = (2.6, 2.0) if black else (1.5, 0.9) if look.back else (2.0, 1.3)
                 # A bar of one standard deviation to both sides of each mean.
                 interval_bars(panel, n, mean - std, mean + std, look.shade, aside.get(method, 0.0), z - 0.1, width=2.2)
-                dots: dict[str, Any] = {"marker": "o", "ms": 3.4, "mew": 0.0, "label": "_mean", "gid": MEAN}
+                dots: dict[str, Any] = {"marker": "o", "ms": 3.4, "mew": 0.0, "label": "_mean", "gid": "curvewise-mean"}
                 panel.plot(n, mean, color=look.shade, lw=width, zorder=z, **dots)
                 if chosen.named(method):
                     ends[-1].append(end_at(n, mean, look, black))
@@ -305,7 +299,7 @@ def plot_blind_guess(result: BlindGuess, ax: Axes | None = None, *, caption: boo
         if shares:  # bars from the most frequent class on
             order = np.argsort(-value, kind="stable")[:MOST_CLASSES]
             names = safe_names([str(result.classes[i]) for i in order], 14 if is_narrow(ax) else 28)
-            ax.barh(np.arange(len(order)), 100 * value[order], height=0.72, color=colour(0), gid=FREQUENCY)
+            ax.barh(np.arange(len(order)), 100 * value[order], height=0.72, color=colour(0), gid="curvewise-frequency")
             indent = rows_of(ax, names)
             ax.set_xlabel("guessed frequency (%)")
             if len(value) > MOST_CLASSES:
@@ -321,7 +315,7 @@ def _draw_losses(ax: Axes, result: BlindGuess) -> None:
     known = result.losses[np.isfinite(result.losses)]
     if len(known):
         bins = int(np.clip(np.sqrt(len(known)), 8, 60))
-        ax.hist(known, bins=bins, color=NEUTRAL, alpha=0.55, gid=LOSSES)
+        ax.hist(known, bins=bins, color=NEUTRAL, alpha=0.55, gid="curvewise-losses")
     risk, shade = result.risk, colour(0)
     if np.isfinite(risk.width):
         ax.axvspan(risk.low, risk.high, color=shade, alpha=0.25, linewidth=0.0, gid=RISK)
