@@ -75,11 +75,13 @@ def test_a_factor_beyond_the_sizes_is_a_bound():
     assert r"$>$ 100 \\" in found.table("latex")
     assert found.summary().endswith("halve calibrated risk: a > 100.")
     inside = rank_tasks(_risks({"a": (SIZES / 100) ** -0.5}, noise=1e-4)).row("a")
-    assert inside.halving_text() == "4.00 [3.99, 4.00]"
+    assert inside.halving_text() == "3.997 [3.991, 4.003]"
     near = TaskNeeds("a", (), inside.mean, inside.mean, Interval(12.0, 9.0, np.inf), 50.0, 800.0)
-    assert near.halving_text(1) == "12.0 [9.0, >16]"
+    assert near.halving_text() == "12.0 [9.0, >16]"
+    wide = TaskNeeds("a", (), inside.mean, inside.mean, Interval(66.99, 20.68, np.inf), 50.0, 12800.0)
+    assert (wide.halving_text(), wide.halving_text(limits=False)) == ("70 [20, >256]", "70")
     maybe = TaskNeeds("a", (), inside.mean, inside.mean, Interval(np.inf, 9.0, np.inf), 50.0, 800.0)
-    assert maybe.halving_text(1) == "> 16 (or from 9.0)"
+    assert maybe.halving_text() == "> 16 (or from 9)"
 
 
 def test_all_pairs_that_are_not_told_apart_are_said():

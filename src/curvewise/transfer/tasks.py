@@ -183,7 +183,7 @@ class TaskRanking(Result):
         format : {"markdown", "latex", "text"}
             Markup of the table.
         digits : int, optional
-            Decimals of the mean and of the factor, 2 by default.
+            Decimals of the mean, 2 by default.
         """
         return format_table(self.readable(2 if digits is None else digits), format)
 
@@ -191,7 +191,7 @@ class TaskRanking(Result):
         """Return a row for each task, with the size that reaches each level; ``digits`` as for :meth:`table`."""
         cells = {f"n at {level:g}": [str(row.at(level)) for row in self.rows] for level in self.levels}
         cells["mean calibrated risk"] = [_mean_text(row.mean, digits) for row in self.rows]
-        cells["times data to halve"] = [row.halving_text(digits) for row in self.rows]
+        cells["times data to halve"] = [row.halving_text() for row in self.rows]
         return {"task": list(self.order), **cells}
 
     def sentences(self) -> str:
@@ -208,7 +208,7 @@ class TaskRanking(Result):
             groups = "; ".join(f"{', '.join(g[:-1])} and {g[-1]}" for g in groups_alike(self.order, self.tied))
             text += f" Not significantly different at {1 - self.level:.2g}: {groups}."
         known = [r for r in self.rows if not math.isnan(r.halving.estimate)]
-        halve = ", ".join(f"{r.task} {r.halving_factor}" for r in known)
+        halve = ", ".join(f"{r.task} {r.halving_text(limits=False)}" for r in known)
         return text + (f" Times the data to halve calibrated risk: {halve}." if halve else "")
 
 
@@ -278,24 +278,16 @@ class TaskNeeds:
             return self.halving
         return _between(self.halving, self.spanned, math.inf)
 
-    @property
-    def halving_factor(self) -> str:
-        """The factor that halves the risk in three digits, or a bound where it is above what was measured."""
-        factor = self.halving.estimate
-        return format_number(factor, 3) if math.isfinite(factor) else f"> {format_number(self.spanned, 3)}"
-
-    def halving_text(self, digits: int = 2) -> str:
-        """Write the factor that halves the risk, with its interval; "> 16" beyond what was measured."""
-        _, low, high = self.halving
-        if math.isnan(self.halving.estimate):
+    def halving_text(self, limits: bool = True) -> str:
+        """Write the factor that halves the risk in the digits that its interval supports; "> 16" beyond what was measured."""
+        estimate, low, high = self.halving
+        most = format_number(self.spanned, 3)
+        if math.isnan(estimate):
             return ""
-        if math.isinf(self.halving.estimate):
-            maybe = f" (or from {low:.{digits}f})" if low < self.spanned else ""
-            return f"{self.halving_factor}{maybe}"
-        if math.isnan(low):
-            return f"{self.halving.estimate:.{digits}f}"
-        top = f">{format_number(self.spanned, 3)}" if math.isinf(high) else f"{high:.{digits}f}"
-        return f"{self.halving.estimate:.{digits}f} [{low:.{digits}f}, {top}]"
+        if math.isinf(estimate):
+            return f"> {most}" + (f" (or from {format_number(low, 2)})" if limits and low < self.spanned else "")
+        written, _, ends = format_interval((estimate, low, high)).partition(" ")
+        return f"{written} {ends.replace('∞', f'>{most}')}" if limits and ends else written
 
     def at(self, level: float) -> SizeAtLevel:
         """Return the training size for one of the levels."""
