@@ -56,7 +56,9 @@ def align(selection: Selection, choice: EvalChoice) -> Evals:
     warnings = [*selection.warnings, *_dated(order), *_differences(blocks, columns, questions)]
     rows = _concatenate(blocks, logs, columns, metrics, order)
     of_task = np.array([tasks.index(task) for task, _ in questions])[rows.question] if len(tasks) > 1 else None
-    low, high, higher = _scale(rows, of_task, tasks, blocks, metrics, order, choice, warnings)
+    names = list(dict.fromkeys(metrics.values()))
+    higher, guessed = _direction(blocks, sorted(names), choice)
+    low, high = _scale(rows, of_task, tasks, blocks, metrics, order, choice, higher, warnings)
     worst = low if higher else high
     _check_repeats(rows, selection, questions, choice)
     unscored = np.flatnonzero(np.isnan(rows.score))
@@ -77,7 +79,6 @@ def align(selection: Selection, choice: EvalChoice) -> Evals:
         "tasks": np.array([task for task, _ in questions]) if len(tasks) > 1 else None,
     }
     scores, fields, filled = _fill(scores, seeds, fields, order, questions, lost, choice, worst)
-    names = dict.fromkeys(metrics.values())
     about = [*selection.notes, f"metric {list_names(names)}"]
     about += [f"filter {list_names(dict.fromkeys(filters.values()))}"] if set(filters.values()) - {"none"} else []
     about += [f"task {brief(tasks[0])}"] if len(tasks) == 1 and tasks[0] else []
@@ -89,7 +90,7 @@ def align(selection: Selection, choice: EvalChoice) -> Evals:
         range=(low, high),
         higher_is_better=higher,
         metric=", ".join(names),
-        notes=tuple(map(Message, filter(None, [*about, *notes, filled]))),
+        notes=tuple(map(Message, filter(None, [*about, *notes, guessed, filled]))),
         warnings=tuple(dict.fromkeys(map(Message, warnings))),
     )
 
@@ -305,6 +306,25 @@ def _finite(worst: float) -> float:
     return worst
 
 
+def _direction(blocks: Sequence[Block], names: Sequence[str], choice: EvalChoice) -> tuple[bool, str]:
+    """Return whether high scores are better, as asked or as the logs or the names of the metrics say; with a note."""
+    if choice.higher_is_better is not None:
+        return choice.higher_is_better, ""
+    known = {m: {block.higher[m] for block in blocks if m in block.higher} or {direction(m)} for m in names}
+    directions = {value for values in known.values() for value in values if value is not None}
+    if len(directions) > 1:
+        raise InputError(f"of the metrics {list_names(names)} some are better high and some low: read them apart.")
+    higher = directions.pop() if directions else True
+    unknown = [m for m, values in known.items() if values == {None}]
+    if not unknown:
+        return higher, ""
+    name = f"name {brief(unknown[0])} does" if len(unknown) == 1 else f"names {list_names(unknown)} do"
+    return higher, (
+        f"{'high' if higher else 'low'} scores are taken to be better (the {name} not say): otherwise pass"
+        f" {arg('higher_is_better', not higher)}"
+    )
+
+
 def _scale(
     rows: _Rows,
     of_task: NDArray[Any] | None,
@@ -313,24 +333,15 @@ def _scale(
     metrics: Mapping[str, str],
     order: Sequence[str],
     choice: EvalChoice,
+    higher: bool,
     warnings: list[str],
-) -> tuple[float, float, bool]:
-    """Return the range and the direction of the score: as asked, as the logs say, or 0 to 1."""
+) -> tuple[float, float]:
+    """Return the range of the score: as asked, as the logs say, or 0 to 1."""
     if np.isinf(rows.score).any():
         raise InputError("a score is infinite: correct it, or leave the sample without a score.")
-    names = set(metrics.values())
-    declared_directions = {block.higher[m] for block in blocks for m in names if m in block.higher}
-    by_name = {m: direction(m) for m in names}
-    higher = choice.higher_is_better
-    if higher is None:
-        declared_directions = declared_directions or {value for value in by_name.values() if value is not None}
-        if len(declared_directions) > 1:
-            raise InputError(
-                f"of the metrics {list_names(sorted(names))} some are better high and some low: read them apart."
-            )
-        higher = declared_directions.pop() if declared_directions else True
+    names = sorted(set(metrics.values()))
     if np.isnan(rows.score).all():
-        raise InputError(f"no sample has a score of the metric {list_names(sorted(names))}.")
+        raise InputError(f"no sample has a score of the metric {list_names(names)}.")
     least, most = float(np.nanmin(rows.score)), float(np.nanmax(rows.score))
     mixed = _two_scales(rows.score, rows.model, order, least, most)
     if not mixed and of_task is not None:
@@ -362,7 +373,7 @@ def _scale(
             f"possible score, such as {arg('range', guess)}, or "
             f"{either('range=(-np.inf, np.inf)', '--range=-inf,inf')} if it has no bounds."
         )
-    return low, high, higher
+    return low, high
 
 
 def _two_scales(score: FloatArray, owner: NDArray[Any], names: Sequence[str], least: float, most: float) -> str:

@@ -163,7 +163,7 @@ def _block(header: Mapping[str, Any], samples: Iterable[Any], path: Path, option
         ": some of its samples were marked as invalid": header.get("invalidated"),
         f" {_STATES.get(header['status'], header['status'])}": header["status"] != "success",
     }
-    marks = {v for column in cells.values() for v in column if isinstance(v, str)}
+    marks = {metric: {v for v in column if isinstance(v, str)} for metric, column in cells.items()}
     return block_of_model(
         path,
         "Inspect log",
@@ -175,8 +175,9 @@ def _block(header: Mapping[str, Any], samples: Iterable[Any], path: Path, option
         group=_group(kept, options.group),
         hashes={"question text": code_cells(_hash(s.get("input"), s.get("choices")) for s in kept)},
         settings={"task version": str(version)} | ({} if passed is None else {"task arguments": json.dumps(passed)}),
+        higher={metric: True for metric, letters in marks.items() if letters},  # C is correct, whatever it is called
         unusable=unusable,
-        notes=("P counts as ½ and N as 0",) if marks & {"P", "N"} else (),
+        notes=("P counts as ½ and N as 0",) if {"P", "N"} & set().union(*marks.values()) else (),
         warnings=tuple(f"{source}{text}." for text, holds in warnings.items() if holds),
     )
 

@@ -382,7 +382,7 @@ def _build(
         if counted and options.columns.get("count") is None:
             _check_counts(next(iter(scores.values())), count, roles, metrics[0], source)
         names = {role: n._replace(codes=np.repeat(n.codes, count)) for role, n in names.items()}
-        # Samples are numbered within the row that column_of them.
+        # Samples are numbered within the row that held them.
         place = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
         names["sample"] = Names(place.astype(np.int32), tuple(map(str, range(int(count.max(initial=0))))))
     rows = len(names["question"].codes)
@@ -415,6 +415,7 @@ def _build(
         seed=names.get("seed"),
         group=shown.get("group"),
         filter=names.get("filter"),
+        higher=dict.fromkeys((m for m in scores if normal(m) in _SCORES), True),
         unusable=unusable,
         called_by=None if "model" in names else Path(source),
         notes=("; ".join(filter(None, notes)),),
