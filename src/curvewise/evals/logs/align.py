@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import InputError, Message, arg, brief, either, list_names
 from curvewise.evals.evals import Evals
-from curvewise.evals.logs.block import Block, Names
+from curvewise.evals.logs.block import Block, Names, one_name
 from curvewise.evals.logs.choice import EvalChoice, Selection, choose_filters, choose_metrics, code_of, used
 from curvewise.reading.roles import direction
 from curvewise.reading.table import natural
@@ -24,20 +24,19 @@ from curvewise.types.results import FloatArray
 class _Rows:
     """Rows of all blocks, as codes: the model, the question, the training seed, the sample, the log; and the score.
 
-    ``logs`` has the name and the model of each log, ``seeds`` the names of the seeds, ``samples`` their largest number;
-    ``numbered`` says that samples have numbers.
+    ``logs`` has the name and the model of each log, ``seeds`` the names of the seeds; ``numbered`` says that samples
+    have numbers.
     """
 
-    model: NDArray[np.int32]
+    model: NDArray[np.int64]
     question: NDArray[np.int32]
-    seed: NDArray[np.int32]
-    sample: NDArray[np.int32]
+    seed: NDArray[np.int64]
+    sample: NDArray[np.int64]
     score: FloatArray
-    log: NDArray[np.int32]
+    log: NDArray[np.int64]
     logs: list[tuple[str, str]]
-    seeds: list[str] = field(default_factory=lambda: [""])
-    samples: int = 1
-    numbered: bool = False
+    seeds: list[str]
+    numbered: bool
 
     def keep(self, rows: NDArray[np.bool_]) -> None:
         for name in ("model", "question", "seed", "sample", "score", "log"):
@@ -72,7 +71,7 @@ def align(selection: Selection, choice: EvalChoice) -> Evals:
         rows.score = np.nan_to_num(rows.score, nan=_finite(worst))
     elif unscored.size and choice.missing == "drop":
         rows.keep(~np.isnan(rows.score))
-    scores, seeds = _place(rows, order, questions)
+    scores, seeds = _place(rows, order, questions, choice.repeats)
     fields: dict[str, Any] = {
         "questions": _shown(questions, tasks),
         "groups": _groups(blocks, columns, questions),
@@ -125,20 +124,10 @@ def align_questions(blocks: Sequence[Block]) -> tuple[list[str], list[Question],
     return list(dict.fromkeys(task for task, _ in questions)), questions, columns
 
 
-_LARGEST_GRID = 1 << 26
-
-
 def _pair_codes(block: Block) -> tuple[NDArray[Any], list[Question]]:
     """Return a code for the task and question of each row, and the pair that each code stands for."""
     tasks, ids = block.task.names, block.question.names
-    pair = block.task.codes.astype(np.int64) * len(ids) + block.question.codes
-    if len(tasks) * len(ids) <= max(_LARGEST_GRID, 4 * len(pair)):
-        taken = np.zeros(len(tasks) * len(ids), dtype=np.bool_)
-        taken[pair] = True
-        there = np.flatnonzero(taken)
-        codes: NDArray[Any] = (np.cumsum(taken, dtype=np.int32) - 1)[pair]
-    else:
-        there, codes = np.unique(pair, return_inverse=True)
+    there, codes = np.unique(block.task.codes.astype(np.int64) * len(ids) + block.question.codes, return_inverse=True)
     return codes, [(tasks[i // len(ids)], ids[i % len(ids)]) for i in there.tolist()]
 
 
@@ -262,28 +251,27 @@ def _concatenate(
     order: Sequence[str],
 ) -> _Rows:
     """Put the rows of all blocks below one another."""
-    seeds: dict[str, int] = {}
-    labels = sorted({n for block in blocks if block.sample is not None for n in block.sample.names}, key=natural)
-    rank = {name: i for i, name in enumerate(labels)}
-    parts: dict[str, list[Any]] = {name: [] for name in ("model", "question", "seed", "sample", "score", "log")}
-    start = 0
-    for block, log, where in zip(blocks, logs, columns, strict=True):
-        lookup = np.array([code_of(order, name) for name in block.model.names], dtype=np.int32)
-        parts["model"].append(lookup[block.model.codes])
-        parts["question"].append(where)
-        parts["log"].append(block.model.codes + np.int32(start))
-        start += len(log)
-        parts["score"].append(_chosen_scores(block, metrics))
-        own = Names(np.broadcast_to(np.int32(0), len(block)), ("",)) if block.seed is None else block.seed
-        parts["seed"].append(np.array([seeds.setdefault(n, len(seeds)) for n in own.names], dtype=np.int32)[own.codes])
-        numbers = [0] if block.sample is None else [rank[n] for n in block.sample.names]
-        codes = own.codes * 0 if block.sample is None else block.sample.codes
-        parts["sample"].append(np.array(numbers, dtype=np.int32)[codes])
-    joined = {name: values[0] if len(values) == 1 else np.concatenate(values) for name, values in parts.items()}
-    owners = [
-        pair for block, log in zip(blocks, logs, strict=True) for pair in zip(log, block.model.names, strict=True)
-    ]
-    return _Rows(**joined, logs=owners, seeds=list(seeds), samples=max(1, len(labels)), numbered=bool(labels))
+
+    def column(name: str) -> tuple[NDArray[np.int64], list[str]]:
+        codes, names = _one_column([getattr(block, name) or one_name("", len(block)) for block in blocks])
+        return codes + 1, ["", *names]
+
+    (model, models), (seed, seeds), (sample, samples) = map(column, ("model", "seed", "sample"))
+    place = {name: i for i, name in enumerate(sorted(samples, key=natural))}
+    starts = np.cumsum([0, *map(len, logs)]).tolist()
+    return _Rows(
+        model=np.array([code_of(order, name) for name in models])[model],
+        question=np.concatenate(columns),
+        seed=seed,
+        sample=np.array([place[name] for name in samples])[sample],
+        score=np.concatenate([_chosen_scores(block, metrics) for block in blocks]),
+        log=np.concatenate([block.model.codes + start for block, start in zip(blocks, starts, strict=False)]),
+        logs=[
+            pair for block, log in zip(blocks, logs, strict=True) for pair in zip(log, block.model.names, strict=True)
+        ],
+        seeds=seeds,
+        numbered=len(samples) > 1,
+    )
 
 
 def _chosen_scores(block: Block, metrics: Mapping[str, str]) -> FloatArray:
@@ -401,7 +389,6 @@ def _check_repeats(rows: _Rows, selection: Selection, questions: Sequence[Questi
     of_model: dict[str, list[int]] = {}
     for log, (_, name) in enumerate(rows.logs):
         of_model.setdefault(name, []).append(log)
-    first = rows.samples
     for m, name in enumerate(selection.order):
         own = of_model.get(name, [])
         if len(own) < 2:
@@ -418,14 +405,6 @@ def _check_repeats(rows: _Rows, selection: Selection, questions: Sequence[Questi
             raise _twice(name, [rows.logs[i][0] for i in hit], int(both.sum()))
         if how == "seeds":
             _separate_seeds(rows, mine, own)
-        elif rows.numbered:
-            rows.sample = rows.sample + np.where(mine, np.searchsorted(own, rows.log) * first, 0).astype(np.int32)
-            rows.samples = max(rows.samples, first * len(own))
-    if not rows.numbered and choice.repeats == "samples":
-        # Rows of one cell are its samples, in their order.
-        cell = (rows.model.astype(np.int64) * len(questions) + rows.question) * len(rows.seeds) + rows.seed
-        rows.sample = _rank_in_groups(cell, np.argsort(cell, kind="stable")).astype(np.int32)
-        rows.samples = int(rows.sample.max()) + 1
 
 
 def _separate_seeds(rows: _Rows, mine: NDArray[np.bool_], own: Sequence[int]) -> None:
@@ -434,7 +413,7 @@ def _separate_seeds(rows: _Rows, mine: NDArray[np.bool_], own: Sequence[int]) ->
         here = mine & (rows.log == log)
         for seed in np.unique(rows.seed[here]).tolist():
             rows.seeds.append(" ".join(filter(None, (rows.logs[log][0], rows.seeds[seed]))))
-            rows.seed = np.where(here & (rows.seed == seed), len(rows.seeds) - 1, rows.seed).astype(np.int32)
+            rows.seed[here & (rows.seed == seed)] = len(rows.seeds) - 1
 
 
 def _twice(name: str, sources: Sequence[str], count: int) -> InputError:
@@ -448,23 +427,34 @@ def _twice(name: str, sources: Sequence[str], count: int) -> InputError:
 
 
 def _place(
-    rows: _Rows, order: Sequence[str], questions: Sequence[Question]
+    rows: _Rows, order: Sequence[str], questions: Sequence[Question], repeats: str | None
 ) -> tuple[FloatArray, NDArray[np.str_] | None]:
     """Put each score into its place: models × questions × samples, those of one seed side by side."""
     M, Q = len(order), len(questions)
-    seed, names = _local_seeds(rows, M)
-    S = max(map(len, names))
+    # The training seeds of each model, in natural order, and the place of each row's seed among them.
+    taken = np.zeros((M, len(rows.seeds)), dtype=np.bool_)
+    taken[rows.model, rows.seed] = True
+    ranked = sorted(range(len(rows.seeds)), key=lambda i: natural(rows.seeds[i]))
+    names = [[rows.seeds[i] for i in ranked if own[i]] for own in taken]
+    place = np.empty_like(taken, dtype=np.int64)
+    place[:, ranked] = np.cumsum(taken[:, ranked], axis=1) - 1
+    seed, S = place[rows.model, rows.seed], max(map(len, names))
     cell = (rows.model.astype(np.int64) * Q + rows.question) * S + seed
-    slot = _rank_in_cell(cell, rows.sample, M * Q * S, rows.samples)
-    if isinstance(slot, tuple):
-        raise _duplicate(*slot, rows, order, questions)
+    # Samples of several logs, where that is what these are, stand behind one another.
+    together = np.lexsort((rows.sample, rows.log, cell))
+    keys = np.stack([cell, rows.log, rows.sample])[:, together]
+    same = np.flatnonzero((np.diff(keys) == 0).all(axis=0))
+    if same.size and (rows.numbered or repeats != "samples"):
+        raise _duplicate(together[same[0]], together[same[0] + 1], rows, order, questions)
+    starts = np.r_[True, np.diff(keys[0]) != 0]
+    places = np.arange(len(cell))
+    slot = np.empty(len(cell), dtype=np.int64)
+    slot[together] = places - np.maximum.accumulate(np.where(starts, places, 0))
     counts = np.bincount(cell, minlength=M * Q * S).reshape(M, Q, S).max(axis=1)
     before = np.cumsum(counts, axis=1) - counts
-    if S > 1:
-        slot = slot + before[rows.model, seed]
     K = max(1, int(counts.sum(axis=1).max()))
     scores = np.full((M, Q, K), np.nan)
-    scores[rows.model, rows.question, slot] = rows.score
+    scores[rows.model, rows.question, before[rows.model, seed] + slot] = rows.score
     if S == 1:  # one training of each model, whatever its seed: nothing varies
         return scores, None
     seeds = np.full((M, K), "", dtype=object)
@@ -473,51 +463,6 @@ def _place(
             # A model of which one training is known has one seed, whatever it was.
             seeds[m, before[m, s] : before[m, s] + counts[m, s]] = name or "0"
     return scores, seeds.astype(np.str_)
-
-
-def _local_seeds(rows: _Rows, models: int) -> tuple[Any, list[list[str]]]:
-    """Return the place of each row's seed among those of its model, and their names, in natural order."""
-    if len(rows.seeds) == 1:
-        return 0, [list(rows.seeds)] * models
-    taken = np.zeros((models, len(rows.seeds)), dtype=np.bool_)
-    taken[rows.model, rows.seed] = True
-    place = np.zeros(taken.shape, dtype=np.int64)
-    names = []
-    for m, own in enumerate(taken):
-        ranked = sorted(np.flatnonzero(own).tolist(), key=lambda i: natural(rows.seeds[i]))
-        place[m, ranked] = np.arange(len(ranked))
-        names.append([rows.seeds[i] for i in ranked])
-    return place[rows.model, rows.seed], names
-
-
-def _rank_in_cell(
-    cell: NDArray[np.int64], sample: NDArray[np.int32], cells: int, samples: int
-) -> NDArray[Any] | tuple[int, int]:
-    """Return the rank of each row's sample among those of its cell; two rows that are the same sample, if any are."""
-    if cells * samples <= 4 * len(cell) + 1_000_000:
-        # A grid of all cells and samples is much quicker than sorting rows, and small where samples are numbered.
-        key = cell * samples + sample
-        taken = np.zeros(cells * samples, dtype=np.bool_)
-        taken[key] = True
-        if int(taken.sum()) == len(key):
-            if taken.all():
-                return sample
-            rank = np.cumsum(taken.reshape(cells, samples), axis=1, dtype=np.int32).ravel() - 1
-            found: NDArray[Any] = rank[key]
-            return found
-    order = np.lexsort((sample, cell))
-    same = np.flatnonzero((np.diff(cell[order]) == 0) & (np.diff(sample[order]) == 0))
-    return (int(order[same[0]]), int(order[same[0] + 1])) if same.size else _rank_in_groups(cell, order)
-
-
-def _rank_in_groups(group: NDArray[np.int64], order: NDArray[np.intp]) -> NDArray[np.int64]:
-    """Number the rows of each group from 0, in an order in which groups stand together."""
-    ordered = group[order]
-    places = np.arange(len(group))
-    start = np.maximum.accumulate(np.where(np.r_[True, ordered[1:] != ordered[:-1]], places, 0))
-    ranks = np.empty(len(group), dtype=np.int64)
-    ranks[order] = places - start
-    return ranks
 
 
 def _duplicate(first: int, second: int, rows: _Rows, order: Sequence[str], questions: Sequence[Question]) -> InputError:
