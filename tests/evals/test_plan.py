@@ -387,3 +387,10 @@ def test_the_interval_of_the_questions_needed_covers_where_answers_rarely_differ
         # As many questions as with the true variance, in units of those that the pilot asks for.
         covered.append(plan.questions * apart / plan.question_variance in plan.questions_interval)
     assert np.mean(covered) > 0.92
+
+
+def test_names_that_plans_do_not_know():
+    with pytest.raises(InputError, match="models=… is gone: name the two models with a=… and b=…"):
+        cw.plan_evals(0.03, pilot=make_pilot(np.random.default_rng(0)), models=("a", "b"))
+    with pytest.raises(TypeError, match=r"plan_evals\(\) got an unexpected keyword argument 'costs'"):
+        cw.plan_evals(0.03, question_variance=0.1, costs=3)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from scipy.special import chdtri, nctdtr, ndtr, ndtri, stdtrit
 from curvewise.errors import InputError, arg, arg_name, brief, warn_all
 from curvewise.evals.compare import EvalComparison, compare_evals
 from curvewise.evals.evals import Evals
-from curvewise.evals.load import as_evals
+from curvewise.evals.load import as_evals, check_keywords
 from curvewise.evals.pairs import pair_tests
 from curvewise.evals.questions import question_scores
 from curvewise.evals.score import in_points, points
@@ -51,12 +51,7 @@ def plan_evals(
     level: float = 0.95,
     looks: int | None = None,
     rng: int | np.random.Generator = 0,
-    question_variance: float | None = None,
-    sampling_variance: float | tuple[float, float] | None = None,
-    design_effect: float | None = None,
-    question_cost: float = 0.0,
-    sample_cost: float = 1.0,
-    budget: float | None = None,
+    **numbers: Unpack[PlanNumbers],
 ) -> EvalPlan:
     """Plan how many questions, and how many samples of each, show a difference of two models.
 
@@ -113,37 +108,35 @@ def plan_evals(
         if known_twice is not None:
             raise InputError(f"{arg(name)} is given twice, once without its name.")
         difference, pilot = (float(given), pilot) if isinstance(given, Real) else (difference, given)
+    if "models" in numbers:
+        raise InputError(f"{arg('models')} is gone: name the two models with {arg('a')} and {arg('b')}.")
+    check_keywords("plan_evals", numbers, PlanNumbers.__annotations__)
     check_coverage(level)
     if not 0 < power < 1:
         raise InputError("must lie between 0 and 1, such as 0.8.", argument="power", value=power)
     if difference is not None and not 0 < abs(difference) < math.inf:
         raise InputError("must be a number other than 0, such as 0.03.", argument="difference", value=difference)
-    for name, number in (("design_effect", design_effect), ("sample_cost", sample_cost), ("budget", budget)):
-        if number is not None and not 0 < number < math.inf:
-            raise InputError("must be a number above 0.", argument=name, value=number)
-    if not 0 <= question_cost < math.inf:
-        raise InputError("must be 0 or more.", argument="question_cost", value=question_cost)
-    if pilot is not None:
-        pilot = _pilot_comparison(pilot, a, b)
-    elif (a, b) != (None, None):
-        raise InputError(f"{arg('a')} and {arg('b')} are models of a pilot: pass {arg('pilot')}.")
+    variances = {name: numbers.pop(name, None) for name in ("question_variance", "sampling_variance", "design_effect")}
+    costs = _Costs(**numbers)
+    if (effect := variances["design_effect"]) is not None and not 0 < effect < math.inf:
+        raise InputError("must be a number above 0.", argument="design_effect", value=effect)
     counts = _two(samples, "samples")
     if counts is not None and not all(k == int(k) and k >= 1 for k in counts):
         raise InputError("must be one or two whole numbers from 1 on.", argument="samples", value=samples)
     each = None if counts is None else (int(counts[0]), int(counts[1]))
-    variances = {"question_variance": question_variance, "sampling_variance": sampling_variance}
-    if pilot is None:
-        known, notes = _from_numbers(question_variance, sampling_variance, each, design_effect), list[str]()
-    elif given_twice := [name for name, value in variances.items() if value is not None]:
-        raise InputError(f"{arg(given_twice[0])} is known from {arg('pilot')}: leave one of them out.")
+    notes: list[str] = []
+    if pilot is not None:
+        known, notes = _from_pilot(_pilot_comparison(pilot, a, b), each, **variances)
+    elif (a, b) != (None, None):
+        raise InputError(f"{arg('a')} and {arg('b')} are models of a pilot: pass {arg('pilot')}.")
     else:
-        known, notes = _from_pilot(pilot, each, design_effect)
+        known = _from_numbers(each, **variances)
     known = replace(known, power=power, level=level)
     if questions is not None and not (questions >= 2 and float(questions).is_integer()):
         raise InputError("must be a whole number, 2 or more.", argument="questions", value=questions)
     if difference is None and questions is None:
         questions = known.pilot_questions
-        if questions is None and budget is None:
+        if questions is None and costs.budget is None:
             raise InputError(
                 f"pass {arg('difference')} (how many questions show it?) or {arg('questions')} (which difference do"
                 " they show?)."
@@ -175,8 +168,8 @@ def plan_evals(
         design_effect=known.design_effect,
         power=power,
         level=level,
-        frontier=known.frontier(effect, question_cost, sample_cost, budget),
-        budget=budget,
+        frontier=known.frontier(effect, costs),
+        budget=costs.budget,
         looks=None,
         metric=known.metric,
         unit=known.unit,
@@ -188,6 +181,33 @@ def plan_evals(
     if effect is None:
         raise InputError(f"{arg('looks', looks)} needs {arg('difference')}: the difference that should be found.")
     return replace(plan, looks=_sequence(plan, looks, rng))
+
+
+class PlanNumbers(TypedDict, total=False):
+    """Keywords of :func:`plan_evals`: what a pilot would show, and what an evaluation costs."""
+
+    question_variance: float | None
+    sampling_variance: float | tuple[float, float] | None
+    design_effect: float | None
+    question_cost: float
+    sample_cost: float
+    budget: float | None
+
+
+@dataclass(frozen=True)
+class _Costs:
+    """Costs of a question and of a sample, and the most that may be spent."""
+
+    question_cost: float = 0.0
+    sample_cost: float = 1.0
+    budget: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("sample_cost", "budget"):
+            if (number := getattr(self, name)) is not None and not 0 < number < math.inf:
+                raise InputError("must be a number above 0.", argument=name, value=number)
+        if not 0 <= self.question_cost < math.inf:
+            raise InputError("must be 0 or more.", argument="question_cost", value=self.question_cost)
 
 
 @dataclass(frozen=True)
@@ -270,21 +290,19 @@ class _Known:
         low, high = (needed * self.degrees / float(chdtri(self.degrees, p)) for p in (tail, 1 - tail))
         return Interval(float(needed), low, high, self.level)
 
-    def frontier(
-        self, effect: float | None, question_cost: float, sample_cost: float, budget: float | None
-    ) -> dict[str, NDArray[Any]]:
+    def frontier(self, effect: float | None, costs: _Costs) -> dict[str, NDArray[Any]]:
         """Questions for each number of samples: as many as the difference needs, or as the budget affords."""
-        if effect is None and budget is None:
+        if effect is None and costs.budget is None:
             return {}
         tried = [self.samples[0]] if self.fixed else sorted({*TRIED, *self.samples})
         rows = []
         for k in tried:
-            each = question_cost + 2 * k * sample_cost
-            n = math.floor(budget / each + 1e-9) if budget is not None else self.needed(effect or 1.0, k)
+            each = costs.question_cost + 2 * k * costs.sample_cost
+            n = self.needed(effect or 1.0, k) if costs.budget is None else math.floor(costs.budget / each + 1e-9)
             if n >= 2:
                 rows.append((k, n, 2 * k * n, n * each, self.detectable(n, k)))
         if not rows:
-            raise InputError("affords fewer than two questions.", argument="budget", value=budget)
+            raise InputError("affords fewer than two questions.", argument="budget", value=costs.budget)
         names = ("samples", "questions", "answers", "cost", "detectable")
         return {name: np.array([row[i] for row in rows]) for i, name in enumerate(names)}
 
@@ -309,10 +327,7 @@ def _pilot_comparison(pilot: Any, a: str | None, b: str | None) -> EvalCompariso
 
 
 def _from_numbers(
-    question_variance: float | None,
-    sampling_variance: float | tuple[float, float] | None,
-    samples: tuple[int, int] | None,
-    design_effect: float | None,
+    samples: tuple[int, int] | None, question_variance: Any, sampling_variance: Any, design_effect: float | None
 ) -> _Known:
     """Read what is known from numbers."""
     if question_variance is None:
@@ -344,8 +359,11 @@ def _two(value: float | tuple[float, float] | None, name: str) -> tuple[float, f
 
 
 def _from_pilot(
-    pilot: EvalComparison, samples: tuple[int, int] | None, design_effect: float | None
+    pilot: EvalComparison, samples: tuple[int, int] | None, design_effect: float | None, **numbers: Any
 ) -> tuple[_Known, list[str]]:
+    """Read what is known from a pilot, with notes on what it does not show."""
+    if twice := [name for name, value in numbers.items() if value is not None]:
+        raise InputError(f"{arg(twice[0])} is known from {arg('pilot')}: leave one of them out.")
     notes: list[str] = []
     n, fixed = pilot.questions, pilot.metric != "mean"
     if n < 3:
