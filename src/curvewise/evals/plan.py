@@ -533,9 +533,9 @@ class EvalPlan(Result):
                 f" {points(self.difference, self.unit)} {test}."
             )
         if self.available is not None and self.detectable is not None:
-            found = f"find a difference of {self._shown(self.detectable)}"
-            if self.detectable >= self._known.width:
-                found = "are too few: they do not find even the largest possible difference"
+            few = self.detectable >= self._known.width
+            found = "are too few: they do not find even the largest possible difference"
+            found = found if few else f"find a difference of {self._shown(self.detectable)}"
             text.append(f"{self.available:,} questions with {each} of each {found} {test}.")
         if self.frontier and len(self.frontier["samples"]) > 1:
             n, k = self.cheapest
@@ -679,12 +679,8 @@ class LookPlan(Result):
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per true difference: what to expect."""
-        return {
-            "effect": list(self.effects),
-            "expected_questions": list(self.expected_questions),
-            "chance_found": list(self.chance_found),
-            "fixed_chance": list(self.fixed_chance),
-        }
+        found = {name: list(getattr(self, name)) for name in ("expected_questions", "chance_found", "fixed_chance")}
+        return {"effect": list(self.effects), **found}
 
     def sentences(self) -> str:
         """The plan in a few sentences."""
@@ -743,20 +739,24 @@ def check_looks(
             " that was not planned raises the error rate."
         )
     done = tuple(look for look in plan.looks if look <= n)
-    pair, rows = e.select([a, b]), []
+    pair, level = e.select([a, b]), 1 - plan.nominal_level
     a, b = pair.models
+    differences, pvalues, decisions = list[Interval](), list[float](), list[str]()
     for look in done:
         asked = pair.select(questions=np.arange(look))
         # Graded where any model ever is, as in compare_evals.
         scores = replace(question_scores(asked, metric), binary=e.binary)
         tests = pair_tests(asked, metric, pairs=(np.array([0]), np.array([1])), scores=scores)
-        low, high = tests.intervals(1 - plan.nominal_level)
-        gap = Interval(float(tests.difference[0]), float(low[0]), float(high[0]), 1 - plan.nominal_level)
-        rows.append((gap, float(tests.pvalues()[0])))
-    decisions = [
-        _decide_look(gap, p, look == plan.looks[-1], plan, margin, e.higher_is_better)
-        for look, (gap, p) in zip(done, rows, strict=True)
-    ]
+        low, high = tests.intervals(level)
+        gap, pvalue = Interval(float(tests.difference[0]), float(low[0]), float(high[0]), level), tests.pvalues()[0]
+        last = "stop: undecided" if look == plan.looks[-1] else "go on"
+        if pvalue <= plan.nominal_level:
+            last = "stop: a" if (gap.estimate > 0) == e.higher_is_better else "stop: b"
+        elif margin is not None and -margin < gap.low and gap.high < margin:
+            last = "stop: equivalent"
+        differences.append(gap)
+        pvalues.append(float(pvalue))
+        decisions.append(last)
     stops = [i for i, decision in enumerate(decisions) if decision != "go on"]
     notes = []
     if stops and stops[0] < len(done) - 1:
@@ -771,28 +771,18 @@ def check_looks(
         a=a,
         b=b,
         questions=n,
-        difference=rows[-1][0],
-        pvalue=rows[-1][1],
+        difference=differences[-1],
+        pvalue=pvalues[-1],
         next_look=plan.looks[len(done)] if decision == "go on" else None,
         looked=done,
-        differences=tuple(gap for gap, _ in rows),
-        pvalues=tuple(p for _, p in rows),
+        differences=tuple(differences),
+        pvalues=tuple(pvalues),
         decisions=tuple(decisions),
         margin=margin,
         plan=plan,
         unit="fraction" if e.binary else "",
         warnings=tuple(notes),
     )
-
-
-def _decide_look(
-    gap: Interval, pvalue: float, last: bool, plan: LookPlan, margin: float | None, higher_is_better: bool
-) -> str:
-    if pvalue <= plan.nominal_level:
-        return "stop: a" if (gap.estimate > 0) == higher_is_better else "stop: b"
-    if margin is not None and -margin < gap.low and gap.high < margin:
-        return "stop: equivalent"
-    return "stop: undecided" if last else "go on"
 
 
 @dataclass(frozen=True, eq=False)
@@ -838,14 +828,9 @@ class LookCheck(Result):
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per look so far."""
-        return {
-            "questions": list(self.looked),
-            "difference": [d.estimate for d in self.differences],
-            "low": [d.low for d in self.differences],
-            "high": [d.high for d in self.differences],
-            "pvalue": list(self.pvalues),
-            "decision": list(self.decisions),
-        }
+        ends = {side: [getattr(d, side) for d in self.differences] for side in ("estimate", "low", "high")}
+        table = {"questions": list(self.looked), "difference": ends.pop("estimate"), **ends}
+        return table | {"pvalue": list(self.pvalues), "decision": list(self.decisions)}
 
     def sentences(self) -> str:
         """The decision in a few sentences."""

@@ -28,12 +28,12 @@ class _Rows:
     have numbers.
     """
 
-    model: NDArray[np.int64]
+    model: NDArray[np.int32]
     question: NDArray[np.int32]
-    seed: NDArray[np.int64]
-    sample: NDArray[np.int64]
+    seed: NDArray[np.int32]
+    sample: NDArray[np.int32]
     score: FloatArray
-    log: NDArray[np.int64]
+    log: NDArray[np.int32]
     logs: list[tuple[str, str]]
     seeds: list[str]
     numbered: bool
@@ -197,15 +197,16 @@ def _different_hashes(
     return [f"{count} have the same id and another text for {pair} ({example}): are these the same data?"]
 
 
-def _one_column(columns: Sequence[Names]) -> tuple[NDArray[np.int64], list[str]]:
+def _one_column(columns: Sequence[Names]) -> tuple[NDArray[np.int32], list[str]]:
     """Put columns of names below one another; an empty name is -1."""
     codes: dict[str, int] = {"": -1}
-    own = [np.array([codes.setdefault(name, len(codes) - 1) for name in names.names])[names.codes] for names in columns]
-    return np.concatenate(own), list(codes)[1:]
+    own = [[codes.setdefault(name, len(codes) - 1) for name in names.names] for names in columns]
+    parts = [np.array(place, dtype=np.int32)[names.codes] for place, names in zip(own, columns, strict=True)]
+    return np.concatenate(parts), list(codes)[1:]
 
 
 def _first_and_other(
-    where: NDArray[np.int32], value: NDArray[np.int64], count: int
+    where: NDArray[np.int32], value: NDArray[np.int32], count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return for each question the first row with a value, and the first one with another value; -1 for none."""
     first, other = np.full((2, count), -1)
@@ -252,7 +253,7 @@ def _concatenate(
 ) -> _Rows:
     """Put the rows of all blocks below one another."""
 
-    def column(name: str) -> tuple[NDArray[np.int64], list[str]]:
+    def column(name: str) -> tuple[NDArray[np.int32], list[str]]:
         codes, names = _one_column([getattr(block, name) or one_name("", len(block)) for block in blocks])
         return codes + 1, ["", *names]
 
@@ -260,12 +261,12 @@ def _concatenate(
     place = {name: i for i, name in enumerate(sorted(samples, key=natural))}
     starts = np.cumsum([0, *map(len, logs)]).tolist()
     return _Rows(
-        model=np.array([code_of(order, name) for name in models])[model],
+        model=np.array([code_of(order, name) for name in models], dtype=np.int32)[model],
         question=np.concatenate(columns),
         seed=seed,
-        sample=np.array([place[name] for name in samples])[sample],
+        sample=np.array([place[name] for name in samples], dtype=np.int32)[sample],
         score=np.concatenate([_chosen_scores(block, metrics) for block in blocks]),
-        log=np.concatenate([block.model.codes + start for block, start in zip(blocks, starts, strict=False)]),
+        log=np.concatenate([block.model.codes + np.int32(start) for block, start in zip(blocks, starts, strict=False)]),
         logs=[
             pair for block, log in zip(blocks, logs, strict=True) for pair in zip(log, block.model.names, strict=True)
         ],
@@ -436,19 +437,22 @@ def _place(
     taken[rows.model, rows.seed] = True
     ranked = sorted(range(len(rows.seeds)), key=lambda i: natural(rows.seeds[i]))
     names = [[rows.seeds[i] for i in ranked if own[i]] for own in taken]
-    place = np.empty_like(taken, dtype=np.int64)
+    place = np.empty_like(taken, dtype=np.int32)
     place[:, ranked] = np.cumsum(taken[:, ranked], axis=1) - 1
     seed, S = place[rows.model, rows.seed], max(map(len, names))
     cell = (rows.model.astype(np.int64) * Q + rows.question) * S + seed
     # Samples of several logs, where that is what these are, stand behind one another.
-    together = np.lexsort((rows.sample, rows.log, cell))
-    keys = np.stack([cell, rows.log, rows.sample])[:, together]
-    same = np.flatnonzero((np.diff(keys) == 0).all(axis=0))
+    many = len(rows.logs), int(rows.sample.max(initial=0)) + 1
+    keys = (cell * many[0] + rows.log) * many[1] + rows.sample
+    together = np.argsort(keys, kind="stable")
+    keys = keys[together]
+    same = np.flatnonzero(keys[1:] == keys[:-1])
     if same.size and (rows.numbered or repeats != "samples"):
         raise _duplicate(together[same[0]], together[same[0] + 1], rows, order, questions)
-    starts = np.r_[True, np.diff(keys[0]) != 0]
-    places = np.arange(len(cell))
-    slot = np.empty(len(cell), dtype=np.int64)
+    places = np.arange(len(cell), dtype=np.int32)
+    keys //= many[0] * many[1]
+    starts = np.r_[True, keys[1:] != keys[:-1]]
+    slot = np.empty_like(places)
     slot[together] = places - np.maximum.accumulate(np.where(starts, places, 0))
     counts = np.bincount(cell, minlength=M * Q * S).reshape(M, Q, S).max(axis=1)
     before = np.cumsum(counts, axis=1) - counts
