@@ -68,17 +68,18 @@ def collect(paths: Any, options: LogOptions) -> Collection:
     for path, asked in files:
         try:
             found = [replace(block, source=labels[path]) for block in read_log(path, options)]
+            if name := models.get(path):
+                renamed.setdefault(name, []).extend(found)
+                found = [_renamed(block, name) for block in found]
             blocks += found
-            for block in found if path in models else ():
-                renamed.setdefault(models[path], []).append(block)
         except UnreadError as error:
             if asked and error.kind == "unknown":
                 raise
             unread.append(error)
     if not blocks:
         _nothing(unread, warnings, named)
-    new = {id(block): name for name, several in renamed.items() for block in _of_one_model(several, name)}
-    blocks = [_renamed(block, new[id(block)]) if id(block) in new else block for block in blocks]
+    for name, several in renamed.items():
+        _check_one_model(several, name)
     _check_folders(blocks)
     left = [error for error in unread if error.kind != "side"]
     warnings += [prefix("left out: ", error.message) for error in left]
@@ -112,7 +113,8 @@ def _of_model(name: str, value: Any, options: LogOptions) -> Collection:
     if not _is_table(value):
         return collect({name: value}, options)
     blocks = read_table_scores(replace(read_table(value), source=f"the table of {brief(name)}"), options)
-    return Collection(tuple(_renamed(block, name) for block in _of_one_model(blocks, name)))
+    _check_one_model(blocks, name)
+    return Collection(tuple(_renamed(block, name) for block in blocks))
 
 
 def _renamed(block: Block, name: str) -> Block:
@@ -129,7 +131,7 @@ def _given_names(given: Sequence[tuple[str, Sequence[Path]]]) -> dict[Path, str]
     return models
 
 
-def _of_one_model(blocks: Sequence[Block], name: str) -> Sequence[Block]:
+def _check_one_model(blocks: Sequence[Block], name: str) -> None:
     """Refuse one name for logs of several models; those called by their file may all be of the same."""
     logged = (block for block in blocks if block.called_by is None or block.called_by.is_dir())
     there = dict.fromkeys(block.model.names[i] for block in logged for i in np.unique(block.model.codes))
@@ -138,7 +140,6 @@ def _of_one_model(blocks: Sequence[Block], name: str) -> Sequence[Block]:
             f"{name!r} is given as the name of logs of {len(there)} models: {list_names(there, 5)}. Give the logs "
             f"without a name, and choose with {arg('models', {name: next(iter(there))})}."
         )
-    return blocks
 
 
 def _check_folders(blocks: Sequence[Block]) -> None:
@@ -286,28 +287,13 @@ def _read_lines(path: Path, options: LogOptions) -> list[Block]:
 
 
 def _read_document(data: Any, path: Path, options: LogOptions) -> list[Block]:
-    """Read a JSON document by what it looks like."""
-    if formats.is_helm(data):
-        return [formats.read_helm(data, path, options.metrics)]
-    if isinstance(data, dict):
-        if formats.is_record(data):
-            raise formats.refuse_record(data, path)
-        if formats.is_simulations(data):
-            return [formats.read_simulations(data, path)]
-        if formats.is_compass(data):
-            return [formats.read_compass(data, path)]
-        if formats.is_harness_results(data) and isinstance(data.get("samples"), dict):
-            return formats.read_inline(data, path, options)
-        if formats.is_harness_results(data):
-            raise UnreadError(
-                f"{format_path(path)} holds overall results only; scores of single questions are in samples_*.jsonl "
-                "(lm-eval with --log_samples) or details_*.parquet (lighteval with --save-details).",
-                "side",
-            )
-        if formats.is_passes(data) and not _is_columns(data):
+    """Read a JSON document by what it looks like: a known format, or a table."""
+    if (found := formats.read_document(data, path, options)) is not None:
+        return found
+    if isinstance(data, dict) and not _is_columns(data):
+        if formats.is_passes(data):
             return [formats.read_passes(data, path)]
-        if not _is_columns(data):
-            raise UnreadError(f"{format_path(path)} is no log of a known format, and no table.", "unknown")
+        raise UnreadError(f"{format_path(path)} is no log of a known format, and no table.", "unknown")
     if not isinstance(data, list | dict) or (isinstance(data, list) and not all(isinstance(r, dict) for r in data)):
         raise UnreadError(f"{format_path(path)} is no log of a known format, and no list of records.", "unknown")
     return read_table_scores(json_table(data, path), options)
