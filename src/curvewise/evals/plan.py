@@ -33,6 +33,8 @@ FEW = 30
 """With fewer questions the means of scores are hardly normal."""
 SHIFTS = np.linspace(1, 6, 26)
 """Differences in standard errors of the last look among which the one with the power asked for is found."""
+KNOWN_FIELDS = ("samples", "question_variance", "sampling_variance", "design_effect", "metric", "unit")
+"""Fields of a plan that say what it rests on."""
 DRAWS = 100_000
 """Simulated experiments behind a plan of looks."""
 
@@ -110,33 +112,30 @@ def plan_evals(
         difference, pilot = (float(given), pilot) if isinstance(given, Real) else (difference, given)
     if "models" in numbers:
         raise InputError(f"{arg('models')} is gone: name the two models with {arg('a')} and {arg('b')}.")
-    check_keywords("plan_evals", numbers, PlanNumbers.__annotations__)
+    known_numbers = _check_numbers(numbers)
     check_coverage(level)
     if not 0 < power < 1:
         raise InputError("must lie between 0 and 1, such as 0.8.", argument="power", value=power)
     if difference is not None and not 0 < abs(difference) < math.inf:
         raise InputError("must be a number other than 0, such as 0.03.", argument="difference", value=difference)
-    variances = {name: numbers.pop(name, None) for name in ("question_variance", "sampling_variance", "design_effect")}
-    costs = _Costs(**numbers)
-    if (effect := variances["design_effect"]) is not None and not 0 < effect < math.inf:
-        raise InputError("must be a number above 0.", argument="design_effect", value=effect)
+    costs = {name: known_numbers.pop(name) for name in ("question_cost", "sample_cost", "budget")}
     counts = _two(samples, "samples")
     if counts is not None and not all(k == int(k) and k >= 1 for k in counts):
         raise InputError("must be one or two whole numbers from 1 on.", argument="samples", value=samples)
     each = None if counts is None else (int(counts[0]), int(counts[1]))
     notes: list[str] = []
     if pilot is not None:
-        known, notes = _from_pilot(_pilot_comparison(pilot, a, b), each, **variances)
+        known, notes = _from_pilot(_pilot_comparison(pilot, a, b), each, **known_numbers)
     elif (a, b) != (None, None):
         raise InputError(f"{arg('a')} and {arg('b')} are models of a pilot: pass {arg('pilot')}.")
     else:
-        known = _from_numbers(each, **variances)
+        known = _from_numbers(each, **known_numbers)
     known = replace(known, power=power, level=level)
     if questions is not None and not (questions >= 2 and float(questions).is_integer()):
         raise InputError("must be a whole number, 2 or more.", argument="questions", value=questions)
     if difference is None and questions is None:
         questions = known.pilot_questions
-        if questions is None and costs.budget is None:
+        if questions is None and costs["budget"] is None:
             raise InputError(
                 f"pass {arg('difference')} (how many questions show it?) or {arg('questions')} (which difference do"
                 " they show?)."
@@ -162,17 +161,12 @@ def plan_evals(
         questions_interval=limits,
         available=questions,
         detectable=None if questions is None else known.detectable(questions),
-        samples=known.samples,
-        question_variance=known.question_variance,
-        sampling_variance=known.sampling_variance,
-        design_effect=known.design_effect,
+        **{name: getattr(known, name) for name in KNOWN_FIELDS},
         power=power,
         level=level,
-        frontier=known.frontier(effect, costs),
-        budget=costs.budget,
+        frontier=known.frontier(effect, **costs),
+        budget=costs["budget"],
         looks=None,
-        metric=known.metric,
-        unit=known.unit,
         warnings=tuple(notes),
         _known=known,
     )
@@ -194,20 +188,17 @@ class PlanNumbers(TypedDict, total=False):
     budget: float | None
 
 
-@dataclass(frozen=True)
-class _Costs:
-    """Costs of a question and of a sample, and the most that may be spent."""
-
-    question_cost: float = 0.0
-    sample_cost: float = 1.0
-    budget: float | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("sample_cost", "budget"):
-            if (number := getattr(self, name)) is not None and not 0 < number < math.inf:
-                raise InputError("must be a number above 0.", argument=name, value=number)
-        if not 0 <= self.question_cost < math.inf:
-            raise InputError("must be 0 or more.", argument="question_cost", value=self.question_cost)
+def _check_numbers(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the numbers of :class:`PlanNumbers`, with the usual costs where none are given."""
+    check_keywords("plan_evals", given, PlanNumbers.__annotations__)
+    found = dict.fromkeys(PlanNumbers.__annotations__) | {"question_cost": 0.0, "sample_cost": 1.0} | dict(given)
+    for name, value in found.items():
+        above = name in ("design_effect", "sample_cost", "budget")
+        for number in () if value is None else np.ravel(value).tolist():
+            if not (number > 0 or (number == 0 and not above)) or number == math.inf:
+                text = "must be a number above 0." if above else "must be 0 or more."
+                raise InputError(text, argument=name, value=number)
+    return found
 
 
 @dataclass(frozen=True)
@@ -290,19 +281,21 @@ class _Known:
         low, high = (needed * self.degrees / float(chdtri(self.degrees, p)) for p in (tail, 1 - tail))
         return Interval(float(needed), low, high, self.level)
 
-    def frontier(self, effect: float | None, costs: _Costs) -> dict[str, NDArray[Any]]:
+    def frontier(
+        self, effect: float | None, question_cost: float, sample_cost: float, budget: float | None
+    ) -> dict[str, NDArray[Any]]:
         """Questions for each number of samples: as many as the difference needs, or as the budget affords."""
-        if effect is None and costs.budget is None:
+        if effect is None and budget is None:
             return {}
         tried = [self.samples[0]] if self.fixed else sorted({*TRIED, *self.samples})
         rows = []
         for k in tried:
-            each = costs.question_cost + 2 * k * costs.sample_cost
-            n = self.needed(effect or 1.0, k) if costs.budget is None else math.floor(costs.budget / each + 1e-9)
+            each = question_cost + 2 * k * sample_cost
+            n = self.needed(effect or 1.0, k) if budget is None else math.floor(budget / each + 1e-9)
             if n >= 2:
                 rows.append((k, n, 2 * k * n, n * each, self.detectable(n, k)))
         if not rows:
-            raise InputError("affords fewer than two questions.", argument="budget", value=costs.budget)
+            raise InputError("affords fewer than two questions.", argument="budget", value=budget)
         names = ("samples", "questions", "answers", "cost", "detectable")
         return {name: np.array([row[i] for row in rows]) for i, name in enumerate(names)}
 
@@ -336,10 +329,6 @@ def _from_numbers(
             " difference varies between questions, and a sample around the mean of its question."
         )
     question, both = float(question_variance), _two(sampling_variance, "sampling_variance") or (0.0, 0.0)
-    named = (("question_variance", question), *(("sampling_variance", each) for each in both))
-    for name, number in named:
-        if not 0 <= number < math.inf:
-            raise InputError("must be 0 or more.", argument=name, value=number)
     if question + sum(both) == 0:
         both_names = f"{arg_name('question_variance')} and {arg_name('sampling_variance')}"
         raise InputError(f"{both_names} are both 0: nothing varies.")

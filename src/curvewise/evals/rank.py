@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+SCORED_FIELDS = ("metric", "average", "level", "unit", "higher_is_better", "warnings")
+"""Fields of a ranking that are those of its scores."""
+
+
 def rank_models(
     e: Evals | Any, metric: str | None = None, *, average: str | Mapping[str, float] = "questions", level: float = 0.95
 ) -> ModelRanking:
@@ -89,12 +93,7 @@ def rank_models(
         discrimination=_discrimination(scores.values),
         solved_by_all=solved[best],
         solved_by_none=solved[worst],
-        metric=scored.metric,
-        average=scored.average,
-        level=level,
-        unit=scored.unit,
-        higher_is_better=e.higher_is_better,
-        warnings=scored.warnings,
+        **{name: getattr(scored, name) for name in SCORED_FIELDS},
         _pairs={
             "a": np.array(names)[first],
             "b": np.array(names)[second],

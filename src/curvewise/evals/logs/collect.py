@@ -57,18 +57,22 @@ def collect(paths: Any, options: LogOptions) -> Collection:
         return Collection(tuple(b for one in each for b in one.blocks), tuple(w for one in each for w in one.warnings))
     if given is None:
         return Collection(tuple(read_table_scores(read_table(paths), options)))
-    named = [path for _, several in given for path in several]
     blocks: list[Block] = []
     renamed: dict[str, list[Block]] = {}
     unread: list[UnreadError] = []
     warnings: list[str] = []
-    files = _files(named, warnings)
-    models = _given_names(given)
-    labels = _labels([path for path, _ in files])
-    for path, asked in files:
+    files: dict[Path, tuple[str, bool]] = {}
+    for name, several in given:
+        for path, asked in _files(several, warnings).items():
+            if files.setdefault(path, (name, asked))[0] != name:
+                both = f"as {files[path][0]!r} and as {name!r}"
+                raise InputError(f"{format_path(path)} is given {both}: name it once.")
+    labels = _labels(list(files))
+    for path in sorted(files, key=lambda path: natural(str(path))):
+        name, asked = files[path]
         try:
             found = [replace(block, source=labels[path]) for block in read_log(path, options)]
-            if name := models.get(path):
+            if name:
                 renamed.setdefault(name, []).extend(found)
                 found = [_renamed(block, name) for block in found]
             blocks += found
@@ -77,9 +81,9 @@ def collect(paths: Any, options: LogOptions) -> Collection:
                 raise
             unread.append(error)
     if not blocks:
-        _nothing(unread, warnings, named)
-    for name, several in renamed.items():
-        _check_one_model(several, name)
+        _nothing(unread)
+    for name, its_blocks in renamed.items():
+        _check_one_model(its_blocks, name)
     _check_folders(blocks)
     left = [error for error in unread if error.kind != "side"]
     warnings += [prefix("left out: ", error.message) for error in left]
@@ -119,16 +123,6 @@ def _of_model(name: str, value: Any, options: LogOptions) -> Collection:
 
 def _renamed(block: Block, name: str) -> Block:
     return replace(block, model=one_name(name, len(block)), called_by=None)
-
-
-def _given_names(given: Sequence[tuple[str, Sequence[Path]]]) -> dict[Path, str]:
-    """Return the model of each file that the user names."""
-    models: dict[Path, str] = {}
-    for name, paths in given:
-        for path, _ in _files(paths, []) if name else ():
-            if models.setdefault(path, name) != name:
-                raise InputError(f"{format_path(path)} is given as {models[path]!r} and as {name!r}: name it once.")
-    return models
 
 
 def _check_one_model(blocks: Sequence[Block], name: str) -> None:
@@ -174,8 +168,8 @@ def _labels(paths: Sequence[Path]) -> dict[Path, str]:
     return {path: format_path(label) for path, label in labels.items()}
 
 
-def _files(named: Sequence[Path], warnings: list[str]) -> list[tuple[Path, bool]]:
-    """Return the files to read in natural order, and whether the user named each of them."""
+def _files(named: Sequence[Path], warnings: list[str]) -> dict[Path, bool]:
+    """Return the files to read, and whether the user named each of them."""
     asked: dict[Path, bool] = {}
     for path in named:
         if path.is_dir():
@@ -196,7 +190,7 @@ def _files(named: Sequence[Path], warnings: list[str]) -> list[tuple[Path, bool]
                 raise InputError(f"{format_path(file)} is given twice: name each log once.")
             else:
                 asked[file] = True
-    return sorted(asked.items(), key=lambda item: natural(str(item[0])))
+    return asked
 
 
 def _walk(folder: Path) -> tuple[list[Path], list[str], list[str]]:
@@ -224,7 +218,7 @@ def _walk(folder: Path) -> tuple[list[Path], list[str], list[str]]:
     return found, links, pickles
 
 
-def _nothing(unread: Sequence[UnreadError], warnings: Sequence[str], named: Sequence[Path]) -> None:
+def _nothing(unread: Sequence[UnreadError]) -> None:
     """Raise where no file holds scores: with all reasons, or the first few."""
     if len(unread) == 1:
         raise unread[0]
