@@ -283,5 +283,7 @@ def test_names_that_are_numbers_and_columns_that_are_no_dict() -> None:
 
 @pytest.mark.parametrize("load", [cw.load_evals, cw.evals.survey_evals])
 def test_a_keyword_that_there_is_not(load) -> None:
-    with pytest.raises(TypeError, match=r"load_evals\(\) got an unexpected keyword argument 'taks'. Did you mean 'task'"):
+    with pytest.raises(
+        TypeError, match=r"load_evals\(\) got an unexpected keyword argument 'taks'. Did you mean 'task'"
+    ):
         load({"question": [1], "score": [1]}, taks="x")

@@ -299,7 +299,8 @@ def _direction(blocks: Sequence[Block], names: Sequence[str], choice: EvalChoice
     """Return whether high scores are better, as asked or as the logs or the names of the metrics say; with a note."""
     if choice.higher_is_better is not None:
         return choice.higher_is_better, ""
-    known = {m: {block.higher[m] for block in blocks if m in block.higher} or {direction(m)} for m in names}
+    known: dict[str, set[bool | None]] = {m: {b.higher[m] for b in blocks if m in b.higher} for m in names}
+    known = {m: values or {direction(m)} for m, values in known.items()}
     directions = {value for values in known.values() for value in values if value is not None}
     if len(directions) > 1:
         raise InputError(f"of the metrics {list_names(names)} some are better high and some low: read them apart.")
