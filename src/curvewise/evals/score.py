@@ -84,6 +84,9 @@ def score_models(e: Evals, scores: QuestionScores, average: str | Mapping[str, f
         low, high = _bounded(scores, design, means, variance, quantiles, level, simple)
     else:
         low, high = _graded(e.range, design, means, variance, quantiles, level, simple)
+    # The variance of scores is that between questions and the noise of samples, which may be unknown (NaN).
+    several = scores.values.shape[1] > 1
+    total = scores.values.var(axis=1, ddof=1) if several else np.full(len(scores.values), np.nan)
     return ModelScores(
         models=e.models,
         scores=means,
@@ -92,7 +95,7 @@ def score_models(e: Evals, scores: QuestionScores, average: str | Mapping[str, f
         high=high,
         questions=len(e.questions),
         samples=e.samples.mean(axis=1),
-        question_variance=_between_questions(scores),
+        question_variance=np.maximum(0.0, total - scores.sampling_noise),
         sampling_variance=scores.sampling_variance,
         metric=str(scores.metric),
         average=average if isinstance(average, str) else "weighted tasks",
@@ -117,7 +120,10 @@ def _bounded(
     """Intervals of means of 0/1 samples."""
     n = scores.values.shape[1]
     # What samples of a question vary is part of the variance, and groups add to it: a much smaller one is chance.
-    floor = np.maximum(scores.noise_of_mean(design), LEAST * _ungrouped(scores, design))
+    ungrouped = np.zeros(len(scores.values))
+    for own, weight, _ in design.layers():
+        ungrouped += weight**2 * np.nan_to_num(sample_design(len(own)).variance(scores.values[:, own]))
+    floor = np.maximum(scores.noise_of_mean(design), LEAST * ungrouped)
     known = np.where(np.isnan(variance), np.nan, np.maximum(variance, floor))
     if design.stratified:
         known = known + _small_tasks(scores, design)
@@ -125,14 +131,6 @@ def _bounded(
     exact = scores.single & simple & (design.count == n)
     ends = wilson_interval(means, n, level)
     return np.where(exact, ends[0], low), np.where(exact, ends[1], high)
-
-
-def _ungrouped(scores: QuestionScores, design: Clusters) -> FloatArray:
-    """Variances of the means if groups did not matter."""
-    found = np.zeros(len(scores.values))
-    for own, weight, _ in design.layers():
-        found += weight**2 * np.nan_to_num(sample_design(len(own)).variance(scores.values[:, own]))
-    return found
 
 
 def _small_tasks(scores: QuestionScores, design: Clusters) -> FloatArray:
@@ -181,13 +179,6 @@ def _graded(
     sides = (least + width * np.where(same, *pair) for pair in zip(alike, inner, strict=True))
     low, high = (np.where(np.isnan(variance), end, side) for end, side in zip(ends, sides, strict=True))
     return np.minimum(low, means), np.maximum(high, means)
-
-
-def _between_questions(scores: QuestionScores) -> FloatArray:
-    """Variance between questions of a model's true score, without the noise of its samples; NaN where unknown."""
-    n = scores.values.shape[1]
-    total = scores.values.var(axis=1, ddof=1) if n > 1 else np.full(len(scores.values), np.nan)
-    return np.maximum(0.0, total - scores.sampling_noise)
 
 
 def error_cells(errors: FloatArray, unit: str) -> list[Cell]:

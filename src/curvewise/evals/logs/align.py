@@ -405,17 +405,11 @@ def _check_repeats(rows: _Rows, selection: Selection, questions: Sequence[Questi
         if how is None:
             hit = [i for i, row in zip(own, taken, strict=True) if row[both].any()]
             raise _twice(name, [rows.logs[i][0] for i in hit], int(both.sum()))
-        if how == "seeds":
-            _separate_seeds(rows, mine, own)
-
-
-def _separate_seeds(rows: _Rows, mine: NDArray[np.bool_], own: Sequence[int]) -> None:
-    """Make a seed of each log, and of each seed within it."""
-    for log in own:
-        here = mine & (rows.log == log)
-        for seed in np.unique(rows.seed[here]).tolist():
-            rows.seeds.append(" ".join(filter(None, (rows.logs[log][0], rows.seeds[seed]))))
-            rows.seed[here & (rows.seed == seed)] = len(rows.seeds) - 1
+        for log in own if how == "seeds" else ():  # a seed of each log, and of each seed within it
+            here = mine & (rows.log == log)
+            for seed in np.unique(rows.seed[here]).tolist():
+                rows.seeds.append(" ".join(filter(None, (rows.logs[log][0], rows.seeds[seed]))))
+                rows.seed[here & (rows.seed == seed)] = len(rows.seeds) - 1
 
 
 def _twice(name: str, sources: Sequence[str], count: int) -> InputError:
