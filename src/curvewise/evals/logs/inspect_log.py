@@ -107,9 +107,9 @@ def _list(value: Any, path: Path) -> list[Any]:
     return value
 
 
-# A log in one JSON document, samples and all: of each sample only what is read is kept, as soon as it is parsed.
+# A log in one JSON document, samples and all: the transcript of each sample is dropped as soon as it is parsed.
 
-_KEPT = ("id", "epoch", "input", "choices", "metadata", "scores", "score", "error")
+_TRANSCRIPT = {"messages", "output", "events", "timelines", "store", "attachments", "files", "error_retries"}
 
 
 def is_inspect_json(text: str) -> bool:
@@ -132,9 +132,9 @@ def read_inspect_json(text: str, path: Path, options: LogOptions) -> Block:
 
 
 def _trimmed(found: dict[str, Any]) -> dict[str, Any]:
-    """Drop the transcript of a sample, which may be long; other objects stay as they are."""
-    if found.keys() >= {"id", "epoch", "input"}:
-        return {key: found[key] for key in _KEPT if key in found}
+    """Drop the transcript of a sample, which may be long; all else stays as it is."""
+    if found.keys() >= {"id", "epoch", "input"}:  # metadata may have these, too, and a field that names the cluster
+        return {key: value for key, value in found.items() if key not in _TRANSCRIPT}
     return found
 
 
