@@ -214,10 +214,11 @@ def ragged(sets: int) -> list[Row]:
 
 
 def graded(sets: int) -> list[Row]:
-    """Graded scores by t: judges from 1 to 10, skewed shares, losses without bounds."""
+    """Graded scores: judges from 1 to 10, ratings crowded at the top, skewed shares, losses without bounds."""
     rows = []
     kinds: dict[str, tuple[Callable[[np.random.Generator, tuple[int, ...]], Array], tuple[float, float]]] = {
         "judge, 1 to 10": (lambda rng, s: np.clip(np.round(rng.normal(7, 2, s)), 1, 10), (1, 10)),
+        "ratings, most of them 10": (lambda rng, s: rng.choice([10.0, 9, 8, 2], s, p=[0.6, 0.25, 0.1, 0.05]), (1, 10)),
         "share, Beta(5, 2)": (lambda rng, s: rng.beta(5, 2, s), (0, 1)),
         "loss, log-normal": (lambda rng, s: rng.lognormal(0, 0.5, s), (-np.inf, np.inf)),
     }

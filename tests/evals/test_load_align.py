@@ -441,3 +441,34 @@ def test_seeds_may_be_those_of_trainings_or_of_samples(seed) -> None:
         found = load_evals(clear)
         assert (found.shape[2], found.seeds is None) == (count, count == 1)
     assert load_evals(trainings.columns()).seeds is not None
+
+
+def test_a_metric_whose_name_does_not_say_which_scores_are_better_is_noted():
+    rows = {"model": ["a", "a", "b", "b"], "question": [1, 2, 1, 2], "score": [0, 1, 0, 0]}
+
+    def read(name, **options):
+        return load_evals({name if k == "score" else k: v for k, v in rows.items()}, metric=name, **options)
+
+    def guessed(e):
+        return [note for note in e.notes if "taken to be better" in note]
+
+    assert guessed(read("sentiment")) == [
+        "high scores are taken to be better (the name 'sentiment' does not say): otherwise pass higher_is_better=False"
+    ]
+    assert guessed(read("toxicity_score"))
+    assert not guessed(read("sentiment", higher_is_better=False))
+    for name in ("accuracy", "resolved", "rating"):
+        assert (read(name).higher_is_better, guessed(read(name))) == (True, [])
+    for name in ("bits_per_byte", "toxicity", "hallucination_rate"):
+        assert (read(name).higher_is_better, guessed(read(name))) == (False, [])
+
+
+def test_a_task_whose_log_gives_a_direction_does_not_decide_for_another(tmp_path):
+    row = {"doc_id": 0, "filtered_resps": [], "metrics": ["acc"], "acc": 1}
+    for task, metric in (("quiz", "acc"), ("text", "bits_per_byte")):
+        line = {**row, "metrics": [metric], metric: 1}
+        (tmp_path / f"samples_{task}_2025-01-01T00-00-00.0.jsonl").write_text(json.dumps(line))
+    about = {"model_name": "m", "results": {}, "higher_is_better": {"quiz": {"acc": True}}}
+    (tmp_path / "results_2025-01-01T00-00-00.0.json").write_text(json.dumps(about))
+    with pytest.raises(InputError, match="some are better high and some low"):
+        load_evals(tmp_path, metric=["acc", "bits_per_byte"])

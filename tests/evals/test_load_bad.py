@@ -279,3 +279,11 @@ def test_names_that_are_numbers_and_columns_that_are_no_dict() -> None:
     for load in (cw.load_evals, cw.load_measurements):
         with pytest.raises(InputError, match="columns='model' must be a dict of roles"):
             load(rows, columns="model")
+
+
+@pytest.mark.parametrize("load", [cw.load_evals, cw.evals.survey_evals])
+def test_a_keyword_that_there_is_not(load) -> None:
+    with pytest.raises(
+        TypeError, match=r"load_evals\(\) got an unexpected keyword argument 'taks'. Did you mean 'task'"
+    ):
+        load({"question": [1], "score": [1]}, taks="x")

@@ -510,3 +510,15 @@ def test_real_records(data_dir) -> None:
         cw.load_evals(real(data_dir, "every_eval_ever/98ea850e-7019-4728-a558-8b1819ec47c2.json"))
     with pytest.raises(InputError, match=r"overall scores"):
         cw.load_evals(real(data_dir, "every_eval_ever/inspect/data_with_llm_scoring.json"))
+
+
+def test_metadata_with_the_fields_of_a_sample_keep_the_one_that_names_the_group(tmp_path) -> None:
+    samples = [
+        {"id": i, "epoch": 1, "input": "x", "scores": {"match": {"value": "C"}}, "messages": ["long"], "metadata": more}
+        for i in range(4)
+        for more in [{"id": i, "epoch": 3, "input": "y", "passage": f"p{i // 2}"}]
+    ]
+    log = {"version": 2, "status": "success", "eval": {"model": "m", "task": "t"}, "samples": samples}
+    (tmp_path / "log.json").write_text(json.dumps(log))
+    e = cw.load_evals(tmp_path / "log.json", columns={"group": "passage"})
+    assert e.groups.tolist() == ["p0", "p0", "p1", "p1"]

@@ -48,14 +48,34 @@ def test_columns_in_their_order():
     assert cw.score_evals(evals(ragged)).columns()["samples"] == pytest.approx([34 / 12])
 
 
-def test_graded_scores_are_students_within_their_range():
+def test_graded_scores_without_bounds_are_students():
     rng = np.random.default_rng(0)
     x = np.clip(np.round(rng.normal(8, 1.5, 25)), 1, 10)
-    s = cw.score_evals(evals([x], range=(1, 10)))
+    s = cw.score_evals(evals([x], range=(-np.inf, np.inf)))
     theirs = stats.t.interval(0.95, 24, x.mean(), stats.sem(x))
     assert (s.low[0], s.high[0]) == pytest.approx(theirs)
+
+
+def test_graded_scores_with_bounds_stay_in_their_range_and_are_students_where_these_are_far():
     high = np.array([9.0] * 2 + [10.0] * 10)
-    assert cw.score_evals(evals([high], range=(1, 10))).high[0] == 10
+    s = cw.score_evals(evals([high], range=(1, 10)))
+    assert s.low[0] < high.mean() < s.high[0] <= 10
+    x = np.random.default_rng(0).beta(2, 2, 400)
+    s = cw.score_evals(evals([1 + 9 * x], range=(1, 10)))
+    theirs = stats.t.interval(0.95, 399, 1 + 9 * x.mean(), 9 * stats.sem(x))
+    assert (s.low[0], s.high[0]) == pytest.approx(theirs, abs=0.02)
+
+
+@pytest.mark.slow
+@quiet
+@pytest.mark.parametrize("n", [10, 15])
+def test_coverage_of_ratings_that_are_crowded_at_the_top(n):
+    # Most answers have the best mark, some are far below: t covers 79% (n = 10) and 75% (n = 15) of these.
+    rng = np.random.default_rng(2)
+    marks, chance = np.array([10.0, 9.0, 8.0, 2.0]), np.array([0.6, 0.25, 0.1, 0.05])
+    e = evals(rng.choice(marks, (1000, n), p=chance), range=(1, 10))
+    s = cw.score_evals(e)
+    assert ((s.low <= marks @ chance) & (marks @ chance <= s.high)).mean() > 0.93
 
 
 @pytest.mark.parametrize(("k", "variance"), [(1, 1 / 4), (2, 1 / 6), (4, 1 / 8)])

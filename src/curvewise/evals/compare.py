@@ -17,6 +17,7 @@ from curvewise.evals.pairs import PairTests, pair_tests
 from curvewise.evals.questions import question_design, question_scores, question_warnings
 from curvewise.evals.score import error_cells, in_points, points
 from curvewise.stats.clusters import Clusters, sample_design
+from curvewise.stats.intervals import variance_degrees
 from curvewise.text import Cell, format_count, format_interval, format_pvalue, format_value, supported_decimals
 from curvewise.types.results import FloatArray, Interval, Result, check_level
 
@@ -135,7 +136,7 @@ def compare_evals(
         warnings=tuple(notes),
         _gap_variance=total,
         _design_effect=_design_effect(gaps, design),
-        _degrees=float(tests.degrees[0]),
+        _degrees=variance_degrees(design.parts(gaps), float(tests.degrees[0])),
         _questions=scores.values,
     )
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import warnings as python_warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Number
 from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 
-from curvewise.errors import CurvewiseWarning, InputError, Message
+from curvewise.errors import InputError, Message, suggest, warn_all
 from curvewise.evals.evals import Evals
 from curvewise.evals.logs.align import align, align_questions
 from curvewise.evals.logs.block import LogOptions
@@ -20,9 +19,7 @@ from curvewise.reading.roles import ColumnMap, column_map
 from curvewise.reading.table import large_files
 from curvewise.types.results import Result
 
-Wide = Literal["models"]
 Missing = Literal["refuse", "wrong", "drop"]
-Repeats = Literal["samples", "seeds"]
 
 
 def load_evals(
@@ -30,13 +27,7 @@ def load_evals(
     metric: str | Sequence[str] | None = None,
     filter: str | Sequence[str] | None = None,
     missing: Missing = "refuse",
-    *,
-    task: str | Sequence[str] | None = None,
-    models: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
-    repeats: Repeats | None = None,
-    range: tuple[float, float] | None = None,
-    higher_is_better: bool | None = None,
-    **reading: Unpack[LogReading],
+    **options: Unpack[EvalOptions],
 ) -> Evals:
     """Read scores of models on questions out of evaluation logs or tables.
 
@@ -132,19 +123,8 @@ def load_evals(
     >>> e.scores[:, :, 0].tolist()
     [[0.0, 1.0], [1.0, 1.0]]
     """
-    choice = EvalChoice.of(
-        metric=metric,
-        filter=filter,
-        missing=missing,
-        task=task,
-        models=models,
-        repeats=repeats,
-        range=range,
-        higher_is_better=higher_is_better,
-    )
-    evals = align(_read_logs(paths, choice, **reading), choice)
-    for text in evals.warnings:
-        python_warnings.warn(text, CurvewiseWarning, stacklevel=2)
+    evals = align(*_read_logs(paths, metric=metric, filter=filter, missing=missing, **options))
+    warn_all(evals.warnings)
     return evals
 
 
@@ -161,38 +141,43 @@ def as_evals(e: Any, argument: str = "e") -> Evals:
     return load_evals(e)
 
 
-class LogReading(TypedDict, total=False):
-    """Keywords of :func:`load_evals` that say how files and tables are read."""
+class EvalOptions(TypedDict, total=False):
+    """Keywords of :func:`load_evals`: which of the scores, and how files and tables are read."""
 
+    task: str | Sequence[str] | None
+    models: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None
+    repeats: Literal["samples", "seeds"] | None
+    range: tuple[float, float] | None
+    higher_is_better: bool | None
     columns: ColumnMap | None
-    wide: Wide | None
+    wide: Literal["models"] | None
     unfinished: bool
     allow_large: bool
 
 
-class SurveyOptions(LogReading, total=False):
-    """Keywords of :func:`survey_evals`."""
-
-    task: str | Sequence[str] | None
-    models: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None
-    repeats: Repeats | None
-    range: tuple[float, float] | None
-    higher_is_better: bool | None
-
-
 def _read_logs(
     paths: Any,
-    choice: EvalChoice,
     columns: ColumnMap | None = None,
-    wide: Wide | None = None,
+    wide: str | None = None,
     unfinished: bool = False,
     allow_large: bool = False,
-) -> Selection:
+    **choice: Any,
+) -> tuple[Selection, EvalChoice]:
+    """Read the logs, and select the models and tasks that the user chose."""
+    check_keywords("load_evals", choice, EvalChoice.__dataclass_fields__)
+    chosen = EvalChoice.of(**choice)
     if wide not in (None, "models"):
         raise InputError("is not known: use 'models'.", argument="wide", value=wide)
     with large_files(allow_large):
-        found = collect(paths, LogOptions(column_map(columns), choice.metric, unfinished, wide == "models"))
-    return select_blocks(found, choice)
+        found = collect(paths, LogOptions(column_map(columns), chosen.metric, unfinished, wide == "models"))
+    return select_blocks(found, chosen), chosen
+
+
+def check_keywords(function: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse keywords that a function does not know, with the nearest one that it does."""
+    if unknown := sorted({*given} - {*known}):
+        nearest = suggest(unknown[0], known)
+        raise TypeError(f"{function}() got an unexpected keyword argument {unknown[0]!r}.{nearest}")
 
 
 @dataclass(frozen=True, repr=False)
@@ -254,7 +239,7 @@ def survey_evals(
     metric: str | Sequence[str] | None = None,
     filter: str | Sequence[str] | None = None,
     missing: Missing = "refuse",
-    **options: Unpack[SurveyOptions],
+    **options: Unpack[EvalOptions],
 ) -> EvalsSurvey:
     """Look at what logs hold: tasks, models, questions, samples, metrics and filters to choose from, missing cells.
 
@@ -270,9 +255,7 @@ def survey_evals(
     >>> print(found.problem)
     the list of records has 2 metrics: 'f1', 'exact_match'. Choose one with metric='f1'.
     """
-    reading: Any = {name: options.pop(name) for name in LogReading.__optional_keys__ & options.keys()}  # type: ignore[misc]
-    chosen = EvalChoice.of(metric=metric, filter=filter, missing=missing, **options)
-    selection = _read_logs(paths, chosen, **reading)
+    selection, chosen = _read_logs(paths, metric=metric, filter=filter, missing=missing, **options)
     evals, problem = None, Message("")
     try:
         evals = align(selection, chosen)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from scipy.special import chdtri, nctdtr, ndtr, ndtri, stdtrit
 from curvewise.errors import InputError, arg, arg_name, brief, warn_all
 from curvewise.evals.compare import EvalComparison, compare_evals
 from curvewise.evals.evals import Evals
-from curvewise.evals.load import as_evals
+from curvewise.evals.load import as_evals, check_keywords
 from curvewise.evals.pairs import pair_tests
 from curvewise.evals.questions import question_scores
 from curvewise.evals.score import in_points, points
@@ -33,6 +33,8 @@ FEW = 30
 """With fewer questions the means of scores are hardly normal."""
 SHIFTS = np.linspace(1, 6, 26)
 """Differences in standard errors of the last look among which the one with the power asked for is found."""
+KNOWN_FIELDS = ("samples", "question_variance", "sampling_variance", "design_effect", "metric", "unit")
+"""Fields of a plan that say what it rests on."""
 DRAWS = 100_000
 """Simulated experiments behind a plan of looks."""
 
@@ -51,12 +53,7 @@ def plan_evals(
     level: float = 0.95,
     looks: int | None = None,
     rng: int | np.random.Generator = 0,
-    question_variance: float | None = None,
-    sampling_variance: float | tuple[float, float] | None = None,
-    design_effect: float | None = None,
-    question_cost: float = 0.0,
-    sample_cost: float = 1.0,
-    budget: float | None = None,
+    **numbers: Unpack[PlanNumbers],
 ) -> EvalPlan:
     """Plan how many questions, and how many samples of each, show a difference of two models.
 
@@ -113,37 +110,32 @@ def plan_evals(
         if known_twice is not None:
             raise InputError(f"{arg(name)} is given twice, once without its name.")
         difference, pilot = (float(given), pilot) if isinstance(given, Real) else (difference, given)
+    if "models" in numbers:
+        raise InputError(f"{arg('models')} is gone: name the two models with {arg('a')} and {arg('b')}.")
+    known_numbers = _check_numbers(numbers)
     check_coverage(level)
     if not 0 < power < 1:
         raise InputError("must lie between 0 and 1, such as 0.8.", argument="power", value=power)
     if difference is not None and not 0 < abs(difference) < math.inf:
         raise InputError("must be a number other than 0, such as 0.03.", argument="difference", value=difference)
-    for name, number in (("design_effect", design_effect), ("sample_cost", sample_cost), ("budget", budget)):
-        if number is not None and not 0 < number < math.inf:
-            raise InputError("must be a number above 0.", argument=name, value=number)
-    if not 0 <= question_cost < math.inf:
-        raise InputError("must be 0 or more.", argument="question_cost", value=question_cost)
-    if pilot is not None:
-        pilot = _pilot_comparison(pilot, a, b)
-    elif (a, b) != (None, None):
-        raise InputError(f"{arg('a')} and {arg('b')} are models of a pilot: pass {arg('pilot')}.")
+    costs = {name: known_numbers.pop(name) for name in ("question_cost", "sample_cost", "budget")}
     counts = _two(samples, "samples")
     if counts is not None and not all(k == int(k) and k >= 1 for k in counts):
         raise InputError("must be one or two whole numbers from 1 on.", argument="samples", value=samples)
     each = None if counts is None else (int(counts[0]), int(counts[1]))
-    variances = {"question_variance": question_variance, "sampling_variance": sampling_variance}
-    if pilot is None:
-        known, notes = _from_numbers(question_variance, sampling_variance, each, design_effect), list[str]()
-    elif given_twice := [name for name, value in variances.items() if value is not None]:
-        raise InputError(f"{arg(given_twice[0])} is known from {arg('pilot')}: leave one of them out.")
+    notes: list[str] = []
+    if pilot is not None:
+        known, notes = _from_pilot(_pilot_comparison(pilot, a, b), each, **known_numbers)
+    elif (a, b) != (None, None):
+        raise InputError(f"{arg('a')} and {arg('b')} are models of a pilot: pass {arg('pilot')}.")
     else:
-        known, notes = _from_pilot(pilot, each, design_effect)
+        known = _from_numbers(each, **known_numbers)
     known = replace(known, power=power, level=level)
     if questions is not None and not (questions >= 2 and float(questions).is_integer()):
         raise InputError("must be a whole number, 2 or more.", argument="questions", value=questions)
     if difference is None and questions is None:
         questions = known.pilot_questions
-        if questions is None and budget is None:
+        if questions is None and costs["budget"] is None:
             raise InputError(
                 f"pass {arg('difference')} (how many questions show it?) or {arg('questions')} (which difference do"
                 " they show?)."
@@ -169,17 +161,12 @@ def plan_evals(
         questions_interval=limits,
         available=questions,
         detectable=None if questions is None else known.detectable(questions),
-        samples=known.samples,
-        question_variance=known.question_variance,
-        sampling_variance=known.sampling_variance,
-        design_effect=known.design_effect,
+        **{name: getattr(known, name) for name in KNOWN_FIELDS},
         power=power,
         level=level,
-        frontier=known.frontier(effect, question_cost, sample_cost, budget),
-        budget=budget,
+        frontier=known.frontier(effect, **costs),
+        budget=costs["budget"],
         looks=None,
-        metric=known.metric,
-        unit=known.unit,
         warnings=tuple(notes),
         _known=known,
     )
@@ -188,6 +175,30 @@ def plan_evals(
     if effect is None:
         raise InputError(f"{arg('looks', looks)} needs {arg('difference')}: the difference that should be found.")
     return replace(plan, looks=_sequence(plan, looks, rng))
+
+
+class PlanNumbers(TypedDict, total=False):
+    """Keywords of :func:`plan_evals`: what a pilot would show, and what an evaluation costs."""
+
+    question_variance: float | None
+    sampling_variance: float | tuple[float, float] | None
+    design_effect: float | None
+    question_cost: float
+    sample_cost: float
+    budget: float | None
+
+
+def _check_numbers(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the numbers of :class:`PlanNumbers`, with the usual costs where none are given."""
+    check_keywords("plan_evals", given, PlanNumbers.__annotations__)
+    found = dict.fromkeys(PlanNumbers.__annotations__) | {"question_cost": 0.0, "sample_cost": 1.0} | dict(given)
+    for name, value in found.items():
+        above = name in ("design_effect", "sample_cost", "budget")
+        for number in () if value is None else np.ravel(value).tolist():
+            if not (number > 0 or (number == 0 and not above)) or number == math.inf:
+                text = "must be a number above 0." if above else "must be 0 or more."
+                raise InputError(text, argument=name, value=number)
+    return found
 
 
 @dataclass(frozen=True)
@@ -280,7 +291,7 @@ class _Known:
         rows = []
         for k in tried:
             each = question_cost + 2 * k * sample_cost
-            n = math.floor(budget / each + 1e-9) if budget is not None else self.needed(effect or 1.0, k)
+            n = self.needed(effect or 1.0, k) if budget is None else math.floor(budget / each + 1e-9)
             if n >= 2:
                 rows.append((k, n, 2 * k * n, n * each, self.detectable(n, k)))
         if not rows:
@@ -309,10 +320,7 @@ def _pilot_comparison(pilot: Any, a: str | None, b: str | None) -> EvalCompariso
 
 
 def _from_numbers(
-    question_variance: float | None,
-    sampling_variance: float | tuple[float, float] | None,
-    samples: tuple[int, int] | None,
-    design_effect: float | None,
+    samples: tuple[int, int] | None, question_variance: Any, sampling_variance: Any, design_effect: float | None
 ) -> _Known:
     """Read what is known from numbers."""
     if question_variance is None:
@@ -321,10 +329,6 @@ def _from_numbers(
             " difference varies between questions, and a sample around the mean of its question."
         )
     question, both = float(question_variance), _two(sampling_variance, "sampling_variance") or (0.0, 0.0)
-    named = (("question_variance", question), *(("sampling_variance", each) for each in both))
-    for name, number in named:
-        if not 0 <= number < math.inf:
-            raise InputError("must be 0 or more.", argument=name, value=number)
     if question + sum(both) == 0:
         both_names = f"{arg_name('question_variance')} and {arg_name('sampling_variance')}"
         raise InputError(f"{both_names} are both 0: nothing varies.")
@@ -344,8 +348,11 @@ def _two(value: float | tuple[float, float] | None, name: str) -> tuple[float, f
 
 
 def _from_pilot(
-    pilot: EvalComparison, samples: tuple[int, int] | None, design_effect: float | None
+    pilot: EvalComparison, samples: tuple[int, int] | None, design_effect: float | None, **numbers: Any
 ) -> tuple[_Known, list[str]]:
+    """Read what is known from a pilot, with notes on what it does not show."""
+    if twice := [name for name, value in numbers.items() if value is not None]:
+        raise InputError(f"{arg(twice[0])} is known from {arg('pilot')}: leave one of them out.")
     notes: list[str] = []
     n, fixed = pilot.questions, pilot.metric != "mean"
     if n < 3:
@@ -515,9 +522,9 @@ class EvalPlan(Result):
                 f" {points(self.difference, self.unit)} {test}."
             )
         if self.available is not None and self.detectable is not None:
-            found = f"find a difference of {self._shown(self.detectable)}"
-            if self.detectable >= self._known.width:
-                found = "are too few: they do not find even the largest possible difference"
+            few = self.detectable >= self._known.width
+            found = "are too few: they do not find even the largest possible difference"
+            found = found if few else f"find a difference of {self._shown(self.detectable)}"
             text.append(f"{self.available:,} questions with {each} of each {found} {test}.")
         if self.frontier and len(self.frontier["samples"]) > 1:
             n, k = self.cheapest
@@ -661,12 +668,8 @@ class LookPlan(Result):
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per true difference: what to expect."""
-        return {
-            "effect": list(self.effects),
-            "expected_questions": list(self.expected_questions),
-            "chance_found": list(self.chance_found),
-            "fixed_chance": list(self.fixed_chance),
-        }
+        found = {name: list(getattr(self, name)) for name in ("expected_questions", "chance_found", "fixed_chance")}
+        return {"effect": list(self.effects), **found}
 
     def sentences(self) -> str:
         """The plan in a few sentences."""
@@ -725,20 +728,24 @@ def check_looks(
             " that was not planned raises the error rate."
         )
     done = tuple(look for look in plan.looks if look <= n)
-    pair, rows = e.select([a, b]), []
+    pair, level = e.select([a, b]), 1 - plan.nominal_level
     a, b = pair.models
+    differences, pvalues, decisions = list[Interval](), list[float](), list[str]()
     for look in done:
         asked = pair.select(questions=np.arange(look))
         # Graded where any model ever is, as in compare_evals.
         scores = replace(question_scores(asked, metric), binary=e.binary)
         tests = pair_tests(asked, metric, pairs=(np.array([0]), np.array([1])), scores=scores)
-        low, high = tests.intervals(1 - plan.nominal_level)
-        gap = Interval(float(tests.difference[0]), float(low[0]), float(high[0]), 1 - plan.nominal_level)
-        rows.append((gap, float(tests.pvalues()[0])))
-    decisions = [
-        _decide_look(gap, p, look == plan.looks[-1], plan, margin, e.higher_is_better)
-        for look, (gap, p) in zip(done, rows, strict=True)
-    ]
+        low, high = tests.intervals(level)
+        gap, pvalue = Interval(float(tests.difference[0]), float(low[0]), float(high[0]), level), tests.pvalues()[0]
+        last = "stop: undecided" if look == plan.looks[-1] else "go on"
+        if pvalue <= plan.nominal_level:
+            last = "stop: a" if (gap.estimate > 0) == e.higher_is_better else "stop: b"
+        elif margin is not None and -margin < gap.low and gap.high < margin:
+            last = "stop: equivalent"
+        differences.append(gap)
+        pvalues.append(float(pvalue))
+        decisions.append(last)
     stops = [i for i, decision in enumerate(decisions) if decision != "go on"]
     notes = []
     if stops and stops[0] < len(done) - 1:
@@ -753,28 +760,18 @@ def check_looks(
         a=a,
         b=b,
         questions=n,
-        difference=rows[-1][0],
-        pvalue=rows[-1][1],
+        difference=differences[-1],
+        pvalue=pvalues[-1],
         next_look=plan.looks[len(done)] if decision == "go on" else None,
         looked=done,
-        differences=tuple(gap for gap, _ in rows),
-        pvalues=tuple(p for _, p in rows),
+        differences=tuple(differences),
+        pvalues=tuple(pvalues),
         decisions=tuple(decisions),
         margin=margin,
         plan=plan,
         unit="fraction" if e.binary else "",
         warnings=tuple(notes),
     )
-
-
-def _decide_look(
-    gap: Interval, pvalue: float, last: bool, plan: LookPlan, margin: float | None, higher_is_better: bool
-) -> str:
-    if pvalue <= plan.nominal_level:
-        return "stop: a" if (gap.estimate > 0) == higher_is_better else "stop: b"
-    if margin is not None and -margin < gap.low and gap.high < margin:
-        return "stop: equivalent"
-    return "stop: undecided" if last else "go on"
 
 
 @dataclass(frozen=True, eq=False)
@@ -820,14 +817,9 @@ class LookCheck(Result):
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per look so far."""
-        return {
-            "questions": list(self.looked),
-            "difference": [d.estimate for d in self.differences],
-            "low": [d.low for d in self.differences],
-            "high": [d.high for d in self.differences],
-            "pvalue": list(self.pvalues),
-            "decision": list(self.decisions),
-        }
+        ends = {side: [getattr(d, side) for d in self.differences] for side in ("estimate", "low", "high")}
+        table = {"questions": list(self.looked), "difference": ends.pop("estimate"), **ends}
+        return table | {"pvalue": list(self.pvalues), "decision": list(self.decisions)}
 
     def sentences(self) -> str:
         """The decision in a few sentences."""

@@ -544,15 +544,6 @@ def _points(value: float, unit: str) -> str:
     return in_points(f"{short_number(100 * value)}%") if unit == "fraction" else short_number(value)
 
 
-def _log_counts(ax: Axes) -> None:
-    """Make a log y axis of counts in plain numbers."""
-    ax.set_yscale("log")
-    low, high = ax.get_ylim()
-    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 1000 else (1.0,)))
-    ax.yaxis.set_minor_locator(NullLocator())
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: safe_text(format_size(y))))
-
-
 def _frontier(ax: Axes, result: EvalPlan) -> Key:
     """Draw questions against samples for the difference of the plan, half and twice it; mark plan and cheapest."""
     samples, questions = (np.asarray(result.frontier[name], dtype=np.float64) for name in ("samples", "questions"))
@@ -573,8 +564,10 @@ def _frontier(ax: Axes, result: EvalPlan) -> Key:
     ax.set_xlim(samples[0] / 1.15, samples[-1] * 1.15)
     log_sizes(ax, samples.tolist())
     low, high = max(2.0, questions[-1] / 8), questions[0] * 5
-    ax.set_ylim(low, high)
-    _log_counts(ax)
+    ax.set(yscale="log", ylim=(low, high))
+    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 1000 else (1.0,)))
+    ax.yaxis.set_minor_locator(NullLocator())
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: safe_text(format_size(y))))
     n, k = result.cheapest
     marks = [(k, n, "D", colour(1), "cheapest")]
     if result.questions is not None and result.samples[0] == result.samples[1]:

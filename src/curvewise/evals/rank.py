@@ -13,7 +13,7 @@ from curvewise.errors import InputError, either, list_names, warn_all
 from curvewise.evals.evals import Evals
 from curvewise.evals.load import as_evals
 from curvewise.evals.pairs import pair_tests
-from curvewise.evals.questions import QuestionScores, question_scores
+from curvewise.evals.questions import question_scores
 from curvewise.evals.score import score_models
 from curvewise.stats.tests import holm
 from curvewise.text import format_count, format_interval
@@ -21,6 +21,10 @@ from curvewise.types.results import FloatArray, Result, check_level, data_frame,
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+SCORED_FIELDS = ("metric", "average", "level", "unit", "higher_is_better", "warnings")
+"""Fields of a ranking that are those of its scores."""
 
 
 def rank_models(
@@ -71,6 +75,7 @@ def rank_models(
     warn_all(scored.warnings)
     values = scored.scores[order]
     worst, best = e.range if e.higher_is_better else e.range[::-1]
+    solved = {end: tuple(e.questions[(scores.values == end).all(axis=0)].tolist()) for end in e.range}
     return ModelRanking(
         models=names,
         scores=values,
@@ -86,14 +91,9 @@ def rank_models(
         question_ids=tuple(e.questions.tolist()),
         question_means=scores.values.mean(axis=0),
         discrimination=_discrimination(scores.values),
-        solved_by_all=_solved(e, scores, best),
-        solved_by_none=_solved(e, scores, worst),
-        metric=scored.metric,
-        average=scored.average,
-        level=level,
-        unit=scored.unit,
-        higher_is_better=e.higher_is_better,
-        warnings=scored.warnings,
+        solved_by_all=solved[best],
+        solved_by_none=solved[worst],
+        **{name: getattr(scored, name) for name in SCORED_FIELDS},
         _pairs={
             "a": np.array(names)[first],
             "b": np.array(names)[second],
@@ -147,11 +147,6 @@ def _discrimination(values: FloatArray) -> FloatArray:
     with np.errstate(invalid="ignore", divide="ignore"):
         found = (one * two).sum(axis=0) / np.sqrt((one**2).sum(axis=0) * (two**2).sum(axis=0))
     return np.where(constant, np.nan, found)
-
-
-def _solved(e: Evals, scores: QuestionScores, end: float) -> tuple[str, ...]:
-    """Return the questions on which all models reach one end of the range."""
-    return tuple(e.questions[(scores.values == end).all(axis=0)].tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,16 +215,8 @@ class ModelRanking(Result):
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per model: score, rank with its interval, and group."""
-        return {
-            "model": list(self.models),
-            "score": self.scores,
-            "low": self.low,
-            "high": self.high,
-            "rank": self.rank,
-            "rank_low": self.rank_low,
-            "rank_high": self.rank_high,
-            "group": list(self.group),
-        }
+        ranks = {name: getattr(self, name) for name in ("low", "high", "rank", "rank_low", "rank_high")}
+        return {"model": list(self.models), "score": self.scores, **ranks, "group": list(self.group)}
 
     def pair_columns(self) -> dict[str, NDArray[Any]]:
         """One row per pair, the model with the better score first.
@@ -245,11 +232,8 @@ class ModelRanking(Result):
 
     def question_columns(self) -> dict[str, Any]:
         """One row per question: its id, mean score over models, and discrimination."""
-        return {
-            "question": list(self.question_ids),
-            "score": self.question_means,
-            "discrimination": self.discrimination,
-        }
+        table = {"question": list(self.question_ids), "score": self.question_means}
+        return table | {"discrimination": self.discrimination}
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of the result as plain Python values, with the table of pairs."""

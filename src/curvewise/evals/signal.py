@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtri, stdtrit
 
 from curvewise.errors import InputError, brief, warn_all
-from curvewise.stats.intervals import KNOWN
+from curvewise.stats.intervals import KNOWN, variance_degrees
 from curvewise.text import format_interval
 from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level, interval_columns
 
@@ -127,18 +127,9 @@ def _pair_reach(level: float, count: int, degrees: float) -> float:
 
 
 def _degrees(runs: Sequence[FloatArray]) -> float:
-    """Degrees of freedom of the noise, fewer where deviations have heavy tails.
-
-    The relative variance of a variance of n values is κ/n + 2/(n − 1), κ being their excess kurtosis, and that of a χ²
-    with d degrees of freedom is 2/d.
-    """
-    around = np.concatenate([(run / run.mean() - 1) * math.sqrt(len(run) / (len(run) - 1)) for run in runs])
-    n = len(around)
-    plain = float((around**4).mean() / (around**2).mean() ** 2) - 3
-    # Corrected for bias as of one sample (Joanes and Gill 1998).
-    kurtosis = ((n + 1) * plain + 6) * (n - 1) / ((n - 2) * (n - 3)) if n > 3 else 0.0
-    freedom = sum(len(run) - 1 for run in runs)
-    return 2 / (max(0.0, kurtosis) / n + 2 / freedom)
+    """Degrees of freedom of the noise, fewer where deviations have heavy tails."""
+    around = [(run / run.mean() - 1) * math.sqrt(len(run) / (len(run) - 1)) for run in runs]
+    return variance_degrees(np.concatenate(around), sum(len(run) - 1 for run in runs))
 
 
 @dataclass(frozen=True, eq=False)

@@ -311,14 +311,14 @@ SCORES = synonyms("score scores")
 _LOWER = LOWER_IS_BETTER | synonyms("""
     logloss crossentropy xent ce bce mse rmse nrmse msle rmsle mae mape smape medae perplexity ppl bpc bpb bpd wer cer
     ter eer fpr fnr far frr ece brier hinge huber deviance regret fid kid lpips misclassification misclassified mistakes
-    incorrect wrong failure failures l1 l2""")
+    incorrect wrong failure failures l1 l2 toxicity toxic hallucination hallucinations hallucinated harmfulness""")
 _HIGHER = HIGHER_IS_BETTER | synonyms("""
     precision recall sensitivity specificity tpr tnr ppv npv f2 fbeta fscore map ap auprc aupr prauc rocauc iou miou
     jaccard dice r2 rsquared mcc kappa qwk bleu sacrebleu chrf meteor rouge rougel rougelsum bertscore cider psnr ssim
     ndcg mrr hit hits hitrate em success win wins winrate pass reward rewards return returns correct correlation corr
     pearson spearman kendall likelihood loglik loglikelihood elo""")
 _PHRASES = (
-    (re.compile(r"(^|_)(cross_entropy|brier_score|miss_rate)(_|$)"), "loss"),
+    (re.compile(r"(^|_)(cross_entropy|brier_score|miss_rate|bits_per_(?:byte|char|character|token))(_|$)"), "loss"),
     (re.compile(r"(^|_)(exact_match|r_squared|average_precision)(_|$)"), "accuracy"),
 )
 """Names of several words, with a word that says the same."""

@@ -217,6 +217,25 @@ def satterthwaite(variance: float, parts: FloatArray, degrees: FloatArray) -> fl
     return min(variance**2 / spread, KNOWN) if spread > 0 else KNOWN
 
 
+def variance_degrees(deviations: FloatArray, degrees: float) -> float:
+    """Return the degrees of freedom of an estimated variance, fewer than ``degrees`` where tails are heavy.
+
+    The relative variance of a variance of n values is κ/n + 2/(n − 1), κ being their excess kurtosis, and that of a χ²
+    with d degrees of freedom is 2/d.
+
+    >>> rare = np.array([1.0] * 5 + [0.0] * 95)
+    >>> round(variance_degrees(rare - rare.mean(), 99))
+    11
+    """
+    n, spread = len(deviations), float((deviations**2).mean())
+    if n <= 3 or spread == 0:
+        return degrees
+    plain = float((deviations**4).mean()) / spread**2 - 3
+    # Corrected for bias as of one sample (Joanes and Gill 1998).
+    kurtosis = ((n + 1) * plain + 6) * (n - 1) / ((n - 2) * (n - 3))
+    return 2 / (max(0.0, kurtosis) / n + 2 / degrees)
+
+
 @dataclass(frozen=True)
 class SampledMean:
     """Number with the variance of its error, made of parts that are known more or less well.

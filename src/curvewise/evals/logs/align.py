@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import InputError, Message, arg, brief, either, list_names
 from curvewise.evals.evals import Evals
-from curvewise.evals.logs.block import Block, Names
+from curvewise.evals.logs.block import Block, Names, one_name
 from curvewise.evals.logs.choice import EvalChoice, Selection, choose_filters, choose_metrics, code_of, used
 from curvewise.reading.roles import direction
 from curvewise.reading.table import natural
@@ -24,8 +24,8 @@ from curvewise.types.results import FloatArray
 class _Rows:
     """Rows of all blocks, as codes: the model, the question, the training seed, the sample, the log; and the score.
 
-    ``logs`` has the name and the model of each log, ``seeds`` the names of the seeds, ``samples`` their largest number;
-    ``numbered`` says that samples have numbers.
+    ``logs`` has the name and the model of each log, ``seeds`` the names of the seeds; ``numbered`` says that samples
+    have numbers.
     """
 
     model: NDArray[np.int32]
@@ -35,9 +35,8 @@ class _Rows:
     score: FloatArray
     log: NDArray[np.int32]
     logs: list[tuple[str, str]]
-    seeds: list[str] = field(default_factory=lambda: [""])
-    samples: int = 1
-    numbered: bool = False
+    seeds: list[str]
+    numbered: bool
 
     def keep(self, rows: NDArray[np.bool_]) -> None:
         for name in ("model", "question", "seed", "sample", "score", "log"):
@@ -56,7 +55,9 @@ def align(selection: Selection, choice: EvalChoice) -> Evals:
     warnings = [*selection.warnings, *_dated(order), *_differences(blocks, columns, questions)]
     rows = _concatenate(blocks, logs, columns, metrics, order)
     of_task = np.array([tasks.index(task) for task, _ in questions])[rows.question] if len(tasks) > 1 else None
-    low, high, higher = _scale(rows, of_task, tasks, blocks, metrics, order, choice, warnings)
+    names = list(dict.fromkeys(metrics.values()))
+    higher, guessed = _direction(blocks, sorted(names), choice)
+    low, high = _scale(rows, of_task, tasks, blocks, metrics, order, choice, higher, warnings)
     worst = low if higher else high
     _check_repeats(rows, selection, questions, choice)
     unscored = np.flatnonzero(np.isnan(rows.score))
@@ -70,14 +71,13 @@ def align(selection: Selection, choice: EvalChoice) -> Evals:
         rows.score = np.nan_to_num(rows.score, nan=_finite(worst))
     elif unscored.size and choice.missing == "drop":
         rows.keep(~np.isnan(rows.score))
-    scores, seeds = _place(rows, order, questions)
+    scores, seeds = _place(rows, order, questions, choice.repeats)
     fields: dict[str, Any] = {
         "questions": _shown(questions, tasks),
         "groups": _groups(blocks, columns, questions),
         "tasks": np.array([task for task, _ in questions]) if len(tasks) > 1 else None,
     }
     scores, fields, filled = _fill(scores, seeds, fields, order, questions, lost, choice, worst)
-    names = dict.fromkeys(metrics.values())
     about = [*selection.notes, f"metric {list_names(names)}"]
     about += [f"filter {list_names(dict.fromkeys(filters.values()))}"] if set(filters.values()) - {"none"} else []
     about += [f"task {brief(tasks[0])}"] if len(tasks) == 1 and tasks[0] else []
@@ -89,7 +89,7 @@ def align(selection: Selection, choice: EvalChoice) -> Evals:
         range=(low, high),
         higher_is_better=higher,
         metric=", ".join(names),
-        notes=tuple(map(Message, filter(None, [*about, *notes, filled]))),
+        notes=tuple(map(Message, filter(None, [*about, *notes, guessed, filled]))),
         warnings=tuple(dict.fromkeys(map(Message, warnings))),
     )
 
@@ -124,20 +124,10 @@ def align_questions(blocks: Sequence[Block]) -> tuple[list[str], list[Question],
     return list(dict.fromkeys(task for task, _ in questions)), questions, columns
 
 
-_LARGEST_GRID = 1 << 26
-
-
 def _pair_codes(block: Block) -> tuple[NDArray[Any], list[Question]]:
     """Return a code for the task and question of each row, and the pair that each code stands for."""
     tasks, ids = block.task.names, block.question.names
-    pair = block.task.codes.astype(np.int64) * len(ids) + block.question.codes
-    if len(tasks) * len(ids) <= max(_LARGEST_GRID, 4 * len(pair)):
-        taken = np.zeros(len(tasks) * len(ids), dtype=np.bool_)
-        taken[pair] = True
-        there = np.flatnonzero(taken)
-        codes: NDArray[Any] = (np.cumsum(taken, dtype=np.int32) - 1)[pair]
-    else:
-        there, codes = np.unique(pair, return_inverse=True)
+    there, codes = np.unique(block.task.codes.astype(np.int64) * len(ids) + block.question.codes, return_inverse=True)
     return codes, [(tasks[i // len(ids)], ids[i % len(ids)]) for i in there.tolist()]
 
 
@@ -207,15 +197,16 @@ def _different_hashes(
     return [f"{count} have the same id and another text for {pair} ({example}): are these the same data?"]
 
 
-def _one_column(columns: Sequence[Names]) -> tuple[NDArray[np.int64], list[str]]:
+def _one_column(columns: Sequence[Names]) -> tuple[NDArray[np.int32], list[str]]:
     """Put columns of names below one another; an empty name is -1."""
     codes: dict[str, int] = {"": -1}
-    own = [np.array([codes.setdefault(name, len(codes) - 1) for name in names.names])[names.codes] for names in columns]
-    return np.concatenate(own), list(codes)[1:]
+    own = [[codes.setdefault(name, len(codes) - 1) for name in names.names] for names in columns]
+    parts = [np.array(place, dtype=np.int32)[names.codes] for place, names in zip(own, columns, strict=True)]
+    return np.concatenate(parts), list(codes)[1:]
 
 
 def _first_and_other(
-    where: NDArray[np.int32], value: NDArray[np.int64], count: int
+    where: NDArray[np.int32], value: NDArray[np.int32], count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return for each question the first row with a value, and the first one with another value; -1 for none."""
     first, other = np.full((2, count), -1)
@@ -261,28 +252,27 @@ def _concatenate(
     order: Sequence[str],
 ) -> _Rows:
     """Put the rows of all blocks below one another."""
-    seeds: dict[str, int] = {}
-    labels = sorted({n for block in blocks if block.sample is not None for n in block.sample.names}, key=natural)
-    rank = {name: i for i, name in enumerate(labels)}
-    parts: dict[str, list[Any]] = {name: [] for name in ("model", "question", "seed", "sample", "score", "log")}
-    start = 0
-    for block, log, where in zip(blocks, logs, columns, strict=True):
-        lookup = np.array([code_of(order, name) for name in block.model.names], dtype=np.int32)
-        parts["model"].append(lookup[block.model.codes])
-        parts["question"].append(where)
-        parts["log"].append(block.model.codes + np.int32(start))
-        start += len(log)
-        parts["score"].append(_chosen_scores(block, metrics))
-        own = Names(np.broadcast_to(np.int32(0), len(block)), ("",)) if block.seed is None else block.seed
-        parts["seed"].append(np.array([seeds.setdefault(n, len(seeds)) for n in own.names], dtype=np.int32)[own.codes])
-        numbers = [0] if block.sample is None else [rank[n] for n in block.sample.names]
-        codes = own.codes * 0 if block.sample is None else block.sample.codes
-        parts["sample"].append(np.array(numbers, dtype=np.int32)[codes])
-    joined = {name: values[0] if len(values) == 1 else np.concatenate(values) for name, values in parts.items()}
-    owners = [
-        pair for block, log in zip(blocks, logs, strict=True) for pair in zip(log, block.model.names, strict=True)
-    ]
-    return _Rows(**joined, logs=owners, seeds=list(seeds), samples=max(1, len(labels)), numbered=bool(labels))
+
+    def column(name: str) -> tuple[NDArray[np.int32], list[str]]:
+        codes, names = _one_column([getattr(block, name) or one_name("", len(block)) for block in blocks])
+        return codes + 1, ["", *names]
+
+    (model, models), (seed, seeds), (sample, samples) = map(column, ("model", "seed", "sample"))
+    place = {name: i for i, name in enumerate(sorted(samples, key=natural))}
+    starts = np.cumsum([0, *map(len, logs)]).tolist()
+    return _Rows(
+        model=np.array([code_of(order, name) for name in models], dtype=np.int32)[model],
+        question=np.concatenate(columns),
+        seed=seed,
+        sample=np.array([place[name] for name in samples], dtype=np.int32)[sample],
+        score=np.concatenate([_chosen_scores(block, metrics) for block in blocks]),
+        log=np.concatenate([block.model.codes + np.int32(start) for block, start in zip(blocks, starts, strict=False)]),
+        logs=[
+            pair for block, log in zip(blocks, logs, strict=True) for pair in zip(log, block.model.names, strict=True)
+        ],
+        seeds=seeds,
+        numbered=len(samples) > 1,
+    )
 
 
 def _chosen_scores(block: Block, metrics: Mapping[str, str]) -> FloatArray:
@@ -305,6 +295,26 @@ def _finite(worst: float) -> float:
     return worst
 
 
+def _direction(blocks: Sequence[Block], names: Sequence[str], choice: EvalChoice) -> tuple[bool, str]:
+    """Return whether high scores are better, as asked or as the logs or the names of the metrics say; with a note."""
+    if choice.higher_is_better is not None:
+        return choice.higher_is_better, ""
+    known: dict[str, set[bool | None]] = {m: {b.higher[m] for b in blocks if m in b.higher} for m in names}
+    known = {m: values or {direction(m)} for m, values in known.items()}
+    directions = {value for values in known.values() for value in values if value is not None}
+    if len(directions) > 1:
+        raise InputError(f"of the metrics {list_names(names)} some are better high and some low: read them apart.")
+    higher = directions.pop() if directions else True
+    unknown = [m for m, values in known.items() if values == {None}]
+    if not unknown:
+        return higher, ""
+    name = f"name {brief(unknown[0])} does" if len(unknown) == 1 else f"names {list_names(unknown)} do"
+    return higher, (
+        f"{'high' if higher else 'low'} scores are taken to be better (the {name} not say): otherwise pass"
+        f" {arg('higher_is_better', not higher)}"
+    )
+
+
 def _scale(
     rows: _Rows,
     of_task: NDArray[Any] | None,
@@ -313,24 +323,15 @@ def _scale(
     metrics: Mapping[str, str],
     order: Sequence[str],
     choice: EvalChoice,
+    higher: bool,
     warnings: list[str],
-) -> tuple[float, float, bool]:
-    """Return the range and the direction of the score: as asked, as the logs say, or 0 to 1."""
+) -> tuple[float, float]:
+    """Return the range of the score: as asked, as the logs say, or 0 to 1."""
     if np.isinf(rows.score).any():
         raise InputError("a score is infinite: correct it, or leave the sample without a score.")
-    names = set(metrics.values())
-    declared_directions = {block.higher[m] for block in blocks for m in names if m in block.higher}
-    by_name = {m: direction(m) for m in names}
-    higher = choice.higher_is_better
-    if higher is None:
-        declared_directions = declared_directions or {value for value in by_name.values() if value is not None}
-        if len(declared_directions) > 1:
-            raise InputError(
-                f"of the metrics {list_names(sorted(names))} some are better high and some low: read them apart."
-            )
-        higher = declared_directions.pop() if declared_directions else True
+    names = sorted(set(metrics.values()))
     if np.isnan(rows.score).all():
-        raise InputError(f"no sample has a score of the metric {list_names(sorted(names))}.")
+        raise InputError(f"no sample has a score of the metric {list_names(names)}.")
     least, most = float(np.nanmin(rows.score)), float(np.nanmax(rows.score))
     mixed = _two_scales(rows.score, rows.model, order, least, most)
     if not mixed and of_task is not None:
@@ -362,7 +363,7 @@ def _scale(
             f"possible score, such as {arg('range', guess)}, or "
             f"{either('range=(-np.inf, np.inf)', '--range=-inf,inf')} if it has no bounds."
         )
-    return low, high, higher
+    return low, high
 
 
 def _two_scales(score: FloatArray, owner: NDArray[Any], names: Sequence[str], least: float, most: float) -> str:
@@ -390,7 +391,6 @@ def _check_repeats(rows: _Rows, selection: Selection, questions: Sequence[Questi
     of_model: dict[str, list[int]] = {}
     for log, (_, name) in enumerate(rows.logs):
         of_model.setdefault(name, []).append(log)
-    first = rows.samples
     for m, name in enumerate(selection.order):
         own = of_model.get(name, [])
         if len(own) < 2:
@@ -405,25 +405,11 @@ def _check_repeats(rows: _Rows, selection: Selection, questions: Sequence[Questi
         if how is None:
             hit = [i for i, row in zip(own, taken, strict=True) if row[both].any()]
             raise _twice(name, [rows.logs[i][0] for i in hit], int(both.sum()))
-        if how == "seeds":
-            _separate_seeds(rows, mine, own)
-        elif rows.numbered:
-            rows.sample = rows.sample + np.where(mine, np.searchsorted(own, rows.log) * first, 0).astype(np.int32)
-            rows.samples = max(rows.samples, first * len(own))
-    if not rows.numbered and choice.repeats == "samples":
-        # Rows of one cell are its samples, in their order.
-        cell = (rows.model.astype(np.int64) * len(questions) + rows.question) * len(rows.seeds) + rows.seed
-        rows.sample = _rank_in_groups(cell, np.argsort(cell, kind="stable")).astype(np.int32)
-        rows.samples = int(rows.sample.max()) + 1
-
-
-def _separate_seeds(rows: _Rows, mine: NDArray[np.bool_], own: Sequence[int]) -> None:
-    """Make a seed of each log, and of each seed within it."""
-    for log in own:
-        here = mine & (rows.log == log)
-        for seed in np.unique(rows.seed[here]).tolist():
-            rows.seeds.append(" ".join(filter(None, (rows.logs[log][0], rows.seeds[seed]))))
-            rows.seed = np.where(here & (rows.seed == seed), len(rows.seeds) - 1, rows.seed).astype(np.int32)
+        for log in own if how == "seeds" else ():  # a seed of each log, and of each seed within it
+            here = mine & (rows.log == log)
+            for seed in np.unique(rows.seed[here]).tolist():
+                rows.seeds.append(" ".join(filter(None, (rows.logs[log][0], rows.seeds[seed]))))
+                rows.seed[here & (rows.seed == seed)] = len(rows.seeds) - 1
 
 
 def _twice(name: str, sources: Sequence[str], count: int) -> InputError:
@@ -437,23 +423,37 @@ def _twice(name: str, sources: Sequence[str], count: int) -> InputError:
 
 
 def _place(
-    rows: _Rows, order: Sequence[str], questions: Sequence[Question]
+    rows: _Rows, order: Sequence[str], questions: Sequence[Question], repeats: str | None
 ) -> tuple[FloatArray, NDArray[np.str_] | None]:
     """Put each score into its place: models × questions × samples, those of one seed side by side."""
     M, Q = len(order), len(questions)
-    seed, names = _local_seeds(rows, M)
-    S = max(map(len, names))
+    # The training seeds of each model, in natural order, and the place of each row's seed among them.
+    taken = np.zeros((M, len(rows.seeds)), dtype=np.bool_)
+    taken[rows.model, rows.seed] = True
+    ranked = sorted(range(len(rows.seeds)), key=lambda i: natural(rows.seeds[i]))
+    names = [[rows.seeds[i] for i in ranked if own[i]] for own in taken]
+    place = np.empty_like(taken, dtype=np.int32)
+    place[:, ranked] = np.cumsum(taken[:, ranked], axis=1) - 1
+    seed, S = place[rows.model, rows.seed], max(map(len, names))
     cell = (rows.model.astype(np.int64) * Q + rows.question) * S + seed
-    slot = _rank_in_cell(cell, rows.sample, M * Q * S, rows.samples)
-    if isinstance(slot, tuple):
-        raise _duplicate(*slot, rows, order, questions)
+    # Samples of several logs, where that is what these are, stand behind one another.
+    many = len(rows.logs), int(rows.sample.max(initial=0)) + 1
+    keys = (cell * many[0] + rows.log) * many[1] + rows.sample
+    together = np.argsort(keys, kind="stable")
+    keys = keys[together]
+    same = np.flatnonzero(keys[1:] == keys[:-1])
+    if same.size and (rows.numbered or repeats != "samples"):
+        raise _duplicate(together[same[0]], together[same[0] + 1], rows, order, questions)
+    places = np.arange(len(cell), dtype=np.int32)
+    keys //= many[0] * many[1]
+    starts = np.r_[True, keys[1:] != keys[:-1]]
+    slot = np.empty_like(places)
+    slot[together] = places - np.maximum.accumulate(np.where(starts, places, 0))
     counts = np.bincount(cell, minlength=M * Q * S).reshape(M, Q, S).max(axis=1)
     before = np.cumsum(counts, axis=1) - counts
-    if S > 1:
-        slot = slot + before[rows.model, seed]
     K = max(1, int(counts.sum(axis=1).max()))
     scores = np.full((M, Q, K), np.nan)
-    scores[rows.model, rows.question, slot] = rows.score
+    scores[rows.model, rows.question, before[rows.model, seed] + slot] = rows.score
     if S == 1:  # one training of each model, whatever its seed: nothing varies
         return scores, None
     seeds = np.full((M, K), "", dtype=object)
@@ -462,51 +462,6 @@ def _place(
             # A model of which one training is known has one seed, whatever it was.
             seeds[m, before[m, s] : before[m, s] + counts[m, s]] = name or "0"
     return scores, seeds.astype(np.str_)
-
-
-def _local_seeds(rows: _Rows, models: int) -> tuple[Any, list[list[str]]]:
-    """Return the place of each row's seed among those of its model, and their names, in natural order."""
-    if len(rows.seeds) == 1:
-        return 0, [list(rows.seeds)] * models
-    taken = np.zeros((models, len(rows.seeds)), dtype=np.bool_)
-    taken[rows.model, rows.seed] = True
-    place = np.zeros(taken.shape, dtype=np.int64)
-    names = []
-    for m, own in enumerate(taken):
-        ranked = sorted(np.flatnonzero(own).tolist(), key=lambda i: natural(rows.seeds[i]))
-        place[m, ranked] = np.arange(len(ranked))
-        names.append([rows.seeds[i] for i in ranked])
-    return place[rows.model, rows.seed], names
-
-
-def _rank_in_cell(
-    cell: NDArray[np.int64], sample: NDArray[np.int32], cells: int, samples: int
-) -> NDArray[Any] | tuple[int, int]:
-    """Return the rank of each row's sample among those of its cell; two rows that are the same sample, if any are."""
-    if cells * samples <= 4 * len(cell) + 1_000_000:
-        # A grid of all cells and samples is much quicker than sorting rows, and small where samples are numbered.
-        key = cell * samples + sample
-        taken = np.zeros(cells * samples, dtype=np.bool_)
-        taken[key] = True
-        if int(taken.sum()) == len(key):
-            if taken.all():
-                return sample
-            rank = np.cumsum(taken.reshape(cells, samples), axis=1, dtype=np.int32).ravel() - 1
-            found: NDArray[Any] = rank[key]
-            return found
-    order = np.lexsort((sample, cell))
-    same = np.flatnonzero((np.diff(cell[order]) == 0) & (np.diff(sample[order]) == 0))
-    return (int(order[same[0]]), int(order[same[0] + 1])) if same.size else _rank_in_groups(cell, order)
-
-
-def _rank_in_groups(group: NDArray[np.int64], order: NDArray[np.intp]) -> NDArray[np.int64]:
-    """Number the rows of each group from 0, in an order in which groups stand together."""
-    ordered = group[order]
-    places = np.arange(len(group))
-    start = np.maximum.accumulate(np.where(np.r_[True, ordered[1:] != ordered[:-1]], places, 0))
-    ranks = np.empty(len(group), dtype=np.int64)
-    ranks[order] = places - start
-    return ranks
 
 
 def _duplicate(first: int, second: int, rows: _Rows, order: Sequence[str], questions: Sequence[Question]) -> InputError:

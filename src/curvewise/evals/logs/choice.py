@@ -26,7 +26,7 @@ class EvalChoice:
     filter: tuple[str, ...] = ()
     missing: str = "refuse"
     task: tuple[str, ...] = ()
-    models: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None
+    models: tuple[str, ...] | Mapping[str, tuple[str, ...]] | None = None
     repeats: str | None = None
     range: tuple[float, float] | None = None
     higher_is_better: bool | None = None
@@ -38,6 +38,8 @@ class EvalChoice:
         models = given.get("models")
         if isinstance(models, Mapping):
             models = {str(new): _names(old) for new, old in models.items()}
+        elif models is not None:
+            models = _names(models)
         choice = cls(**given | names | {"models": models})
         for name, allowed in (("missing", ("refuse", "wrong", "drop")), ("repeats", (None, "samples", "seeds"))):
             if getattr(choice, name) not in allowed:
@@ -158,8 +160,7 @@ def _new_names(blocks: Sequence[Block], models: Any) -> list[tuple[str | None, .
     """Return the name of each model of each block, None for one that is not wanted."""
     if models is None:
         return [block.model.names for block in blocks]
-    renamed = models if isinstance(models, Mapping) else {name: name for name in _names(models)}
-    wanted = {new: _names(old) for new, old in renamed.items()}
+    wanted = models if isinstance(models, Mapping) else {name: (name,) for name in models}
     missed = {pattern for patterns in wanted.values() for pattern in patterns}
     found: list[tuple[str | None, ...]] = []
     for block in blocks:

@@ -57,28 +57,33 @@ def collect(paths: Any, options: LogOptions) -> Collection:
         return Collection(tuple(b for one in each for b in one.blocks), tuple(w for one in each for w in one.warnings))
     if given is None:
         return Collection(tuple(read_table_scores(read_table(paths), options)))
-    named = [path for _, several in given for path in several]
     blocks: list[Block] = []
     renamed: dict[str, list[Block]] = {}
     unread: list[UnreadError] = []
     warnings: list[str] = []
-    files = _files(named, warnings)
-    models = _given_names(given)
-    labels = _labels([path for path, _ in files])
-    for path, asked in files:
+    files: dict[Path, tuple[str, bool]] = {}
+    for name, several in given:
+        for path, asked in _files(several, warnings).items():
+            if files.setdefault(path, (name, asked))[0] != name:
+                both = f"as {files[path][0]!r} and as {name!r}"
+                raise InputError(f"{format_path(path)} is given {both}: name it once.")
+    labels = _labels(list(files))
+    for path in sorted(files, key=lambda path: natural(str(path))):
+        name, asked = files[path]
         try:
             found = [replace(block, source=labels[path]) for block in read_log(path, options)]
+            if name:
+                renamed.setdefault(name, []).extend(found)
+                found = [_renamed(block, name) for block in found]
             blocks += found
-            for block in found if path in models else ():
-                renamed.setdefault(models[path], []).append(block)
         except UnreadError as error:
             if asked and error.kind == "unknown":
                 raise
             unread.append(error)
     if not blocks:
-        _nothing(unread, warnings, named)
-    new = {id(block): name for name, several in renamed.items() for block in _of_one_model(several, name)}
-    blocks = [_renamed(block, new[id(block)]) if id(block) in new else block for block in blocks]
+        _nothing(unread)
+    for name, its_blocks in renamed.items():
+        _check_one_model(its_blocks, name)
     _check_folders(blocks)
     left = [error for error in unread if error.kind != "side"]
     warnings += [prefix("left out: ", error.message) for error in left]
@@ -112,24 +117,15 @@ def _of_model(name: str, value: Any, options: LogOptions) -> Collection:
     if not _is_table(value):
         return collect({name: value}, options)
     blocks = read_table_scores(replace(read_table(value), source=f"the table of {brief(name)}"), options)
-    return Collection(tuple(_renamed(block, name) for block in _of_one_model(blocks, name)))
+    _check_one_model(blocks, name)
+    return Collection(tuple(_renamed(block, name) for block in blocks))
 
 
 def _renamed(block: Block, name: str) -> Block:
     return replace(block, model=one_name(name, len(block)), called_by=None)
 
 
-def _given_names(given: Sequence[tuple[str, Sequence[Path]]]) -> dict[Path, str]:
-    """Return the model of each file that the user names."""
-    models: dict[Path, str] = {}
-    for name, paths in given:
-        for path, _ in _files(paths, []) if name else ():
-            if models.setdefault(path, name) != name:
-                raise InputError(f"{format_path(path)} is given as {models[path]!r} and as {name!r}: name it once.")
-    return models
-
-
-def _of_one_model(blocks: Sequence[Block], name: str) -> Sequence[Block]:
+def _check_one_model(blocks: Sequence[Block], name: str) -> None:
     """Refuse one name for logs of several models; those called by their file may all be of the same."""
     logged = (block for block in blocks if block.called_by is None or block.called_by.is_dir())
     there = dict.fromkeys(block.model.names[i] for block in logged for i in np.unique(block.model.codes))
@@ -138,7 +134,6 @@ def _of_one_model(blocks: Sequence[Block], name: str) -> Sequence[Block]:
             f"{name!r} is given as the name of logs of {len(there)} models: {list_names(there, 5)}. Give the logs "
             f"without a name, and choose with {arg('models', {name: next(iter(there))})}."
         )
-    return blocks
 
 
 def _check_folders(blocks: Sequence[Block]) -> None:
@@ -173,8 +168,8 @@ def _labels(paths: Sequence[Path]) -> dict[Path, str]:
     return {path: format_path(label) for path, label in labels.items()}
 
 
-def _files(named: Sequence[Path], warnings: list[str]) -> list[tuple[Path, bool]]:
-    """Return the files to read in natural order, and whether the user named each of them."""
+def _files(named: Sequence[Path], warnings: list[str]) -> dict[Path, bool]:
+    """Return the files to read, and whether the user named each of them."""
     asked: dict[Path, bool] = {}
     for path in named:
         if path.is_dir():
@@ -195,7 +190,7 @@ def _files(named: Sequence[Path], warnings: list[str]) -> list[tuple[Path, bool]
                 raise InputError(f"{format_path(file)} is given twice: name each log once.")
             else:
                 asked[file] = True
-    return sorted(asked.items(), key=lambda item: natural(str(item[0])))
+    return asked
 
 
 def _walk(folder: Path) -> tuple[list[Path], list[str], list[str]]:
@@ -223,7 +218,7 @@ def _walk(folder: Path) -> tuple[list[Path], list[str], list[str]]:
     return found, links, pickles
 
 
-def _nothing(unread: Sequence[UnreadError], warnings: Sequence[str], named: Sequence[Path]) -> None:
+def _nothing(unread: Sequence[UnreadError]) -> None:
     """Raise where no file holds scores: with all reasons, or the first few."""
     if len(unread) == 1:
         raise unread[0]
@@ -286,28 +281,13 @@ def _read_lines(path: Path, options: LogOptions) -> list[Block]:
 
 
 def _read_document(data: Any, path: Path, options: LogOptions) -> list[Block]:
-    """Read a JSON document by what it looks like."""
-    if formats.is_helm(data):
-        return [formats.read_helm(data, path, options.metrics)]
-    if isinstance(data, dict):
-        if formats.is_record(data):
-            raise formats.refuse_record(data, path)
-        if formats.is_simulations(data):
-            return [formats.read_simulations(data, path)]
-        if formats.is_compass(data):
-            return [formats.read_compass(data, path)]
-        if formats.is_harness_results(data) and isinstance(data.get("samples"), dict):
-            return formats.read_inline(data, path, options)
-        if formats.is_harness_results(data):
-            raise UnreadError(
-                f"{format_path(path)} holds overall results only; scores of single questions are in samples_*.jsonl "
-                "(lm-eval with --log_samples) or details_*.parquet (lighteval with --save-details).",
-                "side",
-            )
-        if formats.is_passes(data) and not _is_columns(data):
+    """Read a JSON document by what it looks like: a known format, or a table."""
+    if (found := formats.read_document(data, path, options)) is not None:
+        return found
+    if isinstance(data, dict) and not _is_columns(data):
+        if formats.is_passes(data):
             return [formats.read_passes(data, path)]
-        if not _is_columns(data):
-            raise UnreadError(f"{format_path(path)} is no log of a known format, and no table.", "unknown")
+        raise UnreadError(f"{format_path(path)} is no log of a known format, and no table.", "unknown")
     if not isinstance(data, list | dict) or (isinstance(data, list) and not all(isinstance(r, dict) for r in data)):
         raise UnreadError(f"{format_path(path)} is no log of a known format, and no list of records.", "unknown")
     return read_table_scores(json_table(data, path), options)

@@ -6,7 +6,6 @@ import ast
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,36 @@ from curvewise.reading.table import LARGEST_ARRAYS, check_unpacked
 from curvewise.text import format_count
 from curvewise.types.results import FloatArray
 
+
+def read_document(data: Any, path: Path, options: LogOptions) -> list[Block] | None:
+    """Read a JSON document by what it looks like; None for one of no known format."""
+    if isinstance(data, list):
+        is_helm = bool(data) and isinstance(data[0], dict) and {"instance_id", "stats"} <= data[0].keys()
+        return [read_helm(data, path, options.metrics)] if is_helm else None
+    if not isinstance(data, dict):
+        return None
+    if {"schema_version", "evaluation_results"} <= data.keys():
+        raise refuse_record(data, path)
+    simulations, details = data.get("simulations"), data.get("details")
+    if (
+        isinstance(simulations, list)
+        and simulations
+        and all(isinstance(s, dict) and "task_id" in s for s in simulations)
+    ):
+        return [read_simulations(data, path)]
+    if isinstance(details, list | dict) and details and len(data) > 1:
+        return [read_compass(data, path)]
+    if "results" in data and {"config", "config_general", "configs"} & data.keys():  # of lm-eval-harness or lighteval
+        if isinstance(data.get("samples"), dict):
+            return read_inline(data, path, options)
+        raise UnreadError(
+            f"{format_path(path)} holds overall results only; scores of single questions are in samples_*.jsonl "
+            "(lm-eval with --log_samples) or details_*.parquet (lighteval with --save-details).",
+            "side",
+        )
+    return None
+
+
 # lm-eval-harness: ``samples_*.jsonl``, with ``results_*.json`` beside them.
 
 _SAMPLES = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl(\.gz)?")
@@ -50,11 +79,8 @@ def read_harness(path: Path, options: LogOptions) -> Block:
     """Read the samples of one task, and what the results file beside them says of the model and the task."""
     name = _SAMPLES.fullmatch(path.name)
     results = json_beside(path.with_name(f"results_{name['date']}.json")) if name else {}
-    block = _harness_block(json_lines(path), name["task"] if name else "", results, path, options)
-    if _harness_model(results):
-        return block
-    called, place = _name_by_place(path)
-    return replace(block, model=one_name(called, len(block)), called_by=place)
+    called = (model, None) if (model := _harness_model(results)) else _name_by_place(path)
+    return _harness_block(json_lines(path), name["task"] if name else "", results, called, path, options)
 
 
 def _name_by_place(path: Path) -> tuple[str, Path]:
@@ -73,15 +99,20 @@ def _name_by_place(path: Path) -> tuple[str, Path]:
 
 def read_inline(data: Mapping[str, Any], path: Path, options: LogOptions) -> list[Block]:
     """Read the samples that a results document holds itself, as ``simple_evaluate`` returns it."""
-    blocks = [_harness_block([rows], str(task), data, path, options) for task, rows in data["samples"].items() if rows]
-    if _harness_model(data):
-        return blocks
-    return [replace(b, model=one_name(path.stem, len(b)), called_by=path) for b in blocks]
+    called = (model, None) if (model := _harness_model(data)) else (path.stem, path)
+    samples = data["samples"].items()
+    return [_harness_block([rows], str(task), data, called, path, options) for task, rows in samples if rows]
 
 
 def _harness_block(
-    batches: Iterable[Sequence[Any]], task: str, results: Mapping[str, Any], path: Path, options: LogOptions
+    batches: Iterable[Sequence[Any]],
+    task: str,
+    results: Mapping[str, Any],
+    called: tuple[str, Path | None],
+    path: Path,
+    options: LogOptions,
 ) -> Block:
+    """Make a block of the samples of a task; ``called`` is the model, with the place that names it if no log does."""
     coders = {key: Coder() for key in ("question", "filter", "group", "doc_hash", "prompt_hash")}
     cells: dict[str, list[Any]] = {}
     rows = 0
@@ -92,14 +123,9 @@ def _harness_block(
             # Older versions do not list the metrics of a row: what is not a field of every row is one.
             listed = row.get("metrics")
             metrics = listed if isinstance(listed, list) else [k for k in row if k not in (*_ROW, *_HASHES)]
-            for metric in metrics:
-                if metric not in cells:
-                    cells[metric] = [None] * rows
-                cells[metric].append(row.get(metric))
+            for metric in {**cells, **dict.fromkeys(metrics)}:
+                cells.setdefault(metric, [None] * rows).append(row.get(metric) if metric in metrics else None)
             rows += 1
-            for column in cells.values():
-                if len(column) < rows:
-                    column.append(None)
         coders["question"].add(hidden_cells(row["doc_id"] for row in batch))
         coders["filter"].add(row.get("filter") or "none" for row in batch)
         for key in ("doc_hash", "prompt_hash"):
@@ -113,7 +139,7 @@ def _harness_block(
     return Block(
         format_path(path),
         SAMPLES_OF_HARNESS,
-        model=one_name(_harness_model(results), rows),
+        model=one_name(called[0], rows),
         task=one_name(task, rows),
         question=coders["question"].finish(),
         scores=scores,
@@ -125,6 +151,7 @@ def _harness_block(
         ),
         higher={metric: value for metric, value in direction.items() if isinstance(value, bool)},
         unusable=unusable,
+        called_by=called[1],
         warnings=_incomplete(results, task, len(coders["question"].places), path),
     )
 
@@ -151,11 +178,6 @@ def _incomplete(results: Mapping[str, Any], task: str, questions: int, path: Pat
     if not isinstance(count, int) or questions >= count:
         return ()
     return (f"{format_path(path)} holds {questions:,} of the {count:,} questions that its results file counts.",)
-
-
-def is_harness_results(data: Mapping[str, Any]) -> bool:
-    """Return whether a JSON document holds the overall results of lm-eval-harness or lighteval."""
-    return "results" in data and ("config" in data or "config_general" in data or "configs" in data)
 
 
 # lighteval: a Parquet file for each task.
@@ -237,13 +259,6 @@ def is_side_file(path: Path) -> bool:
     return beside and path.with_name("per_instance_stats.json").exists()
 
 
-def is_helm(data: Any) -> bool:
-    """Return whether a JSON document holds statistics of single instances."""
-    return (
-        isinstance(data, list) and bool(data) and isinstance(data[0], dict) and {"instance_id", "stats"} <= set(data[0])
-    )
-
-
 def read_helm(data: Sequence[Any], path: Path, metrics: Sequence[str]) -> Block:
     """Read the statistics of each instance; splits and perturbations are the variants to choose from."""
     spec = json_beside(path.with_name("run_spec.json"))
@@ -297,11 +312,6 @@ def _settings(adapter: Mapping[str, Any]) -> dict[str, str]:
 def is_record_row(row: Mapping[str, Any]) -> bool:
     """Return whether a JSON line is the record of one question."""
     return {"evaluation_id", "model_id", "sample_id", "evaluation"} <= set(row)
-
-
-def is_record(data: Mapping[str, Any]) -> bool:
-    """Return whether a JSON document describes an evaluation, with overall scores."""
-    return "schema_version" in data and "evaluation_results" in data
 
 
 def refuse_record(data: Mapping[str, Any], path: Path) -> UnreadError:
@@ -370,7 +380,7 @@ def _about(path: Path) -> dict[str, dict[str, Any]]:
     """Return the description of each metric, out of the document beside the records."""
     beside = path.with_name(path.name.replace("_samples.jsonl", ".json"))
     data = {} if beside == path else json_beside(beside)
-    if not is_record(data):
+    if "evaluation_results" not in data or "schema_version" not in data:
         return {}
     found: dict[str, dict[str, Any]] = {}
     rows = (data.get("detailed_evaluation_results") or {}).get("total_rows")
@@ -403,12 +413,6 @@ def _count_warning(about: Mapping[str, Mapping[str, Any]], rows: int, path: Path
 # OpenCompass: a JSON file for each model and data set, whose details hold a mark for each question.
 
 _MARKS = ("correct", "is_correct", "cascade_correct")
-
-
-def is_compass(data: Mapping[str, Any]) -> bool:
-    """Return whether a JSON document holds results of OpenCompass with details."""
-    details = data.get("details")
-    return isinstance(details, list | dict) and len(data) > 1 and bool(details)
 
 
 def read_compass(data: Mapping[str, Any], path: Path) -> Block:
@@ -500,12 +504,6 @@ def expand_counts(right: FloatArray, tried: FloatArray, source: str) -> list[Flo
         np.repeat([1.0, 0.0], [int(c), int(n - c)]) if ok else np.array([np.nan])
         for c, n, ok in zip(right, tried, known & (tried > 0), strict=True)
     ]
-
-
-def is_simulations(data: Mapping[str, Any]) -> bool:
-    """Return whether a JSON document holds simulations of tau2-bench."""
-    rows = data.get("simulations")
-    return isinstance(rows, list) and bool(rows) and all(isinstance(r, dict) and "task_id" in r for r in rows)
 
 
 def read_simulations(data: Mapping[str, Any], path: Path) -> Block:

@@ -107,9 +107,9 @@ def _list(value: Any, path: Path) -> list[Any]:
     return value
 
 
-# A log in one JSON document, samples and all: of each sample only what is read is kept, as soon as it is parsed.
+# A log in one JSON document, samples and all: the transcript of each sample is dropped as soon as it is parsed.
 
-_KEPT = ("id", "epoch", "input", "choices", "metadata", "scores", "score", "error")
+_TRANSCRIPT = {"messages", "output", "events", "timelines", "store", "attachments", "files", "error_retries"}
 
 
 def is_inspect_json(text: str) -> bool:
@@ -132,9 +132,9 @@ def read_inspect_json(text: str, path: Path, options: LogOptions) -> Block:
 
 
 def _trimmed(found: dict[str, Any]) -> dict[str, Any]:
-    """Drop the transcript of a sample, which may be long; other objects stay as they are."""
-    if found.keys() >= {"id", "epoch", "input"}:
-        return {key: found[key] for key in _KEPT if key in found}
+    """Drop the transcript of a sample, which may be long; all else stays as it is."""
+    if found.keys() >= {"id", "epoch", "input"}:  # metadata may have these, too, and a field that names the cluster
+        return {key: value for key, value in found.items() if key not in _TRANSCRIPT}
     return found
 
 
@@ -163,7 +163,7 @@ def _block(header: Mapping[str, Any], samples: Iterable[Any], path: Path, option
         ": some of its samples were marked as invalid": header.get("invalidated"),
         f" {_STATES.get(header['status'], header['status'])}": header["status"] != "success",
     }
-    marks = {v for column in cells.values() for v in column if isinstance(v, str)}
+    marks = {metric: {v for v in column if isinstance(v, str)} for metric, column in cells.items()}
     return block_of_model(
         path,
         "Inspect log",
@@ -175,8 +175,9 @@ def _block(header: Mapping[str, Any], samples: Iterable[Any], path: Path, option
         group=_group(kept, options.group),
         hashes={"question text": code_cells(_hash(s.get("input"), s.get("choices")) for s in kept)},
         settings={"task version": str(version)} | ({} if passed is None else {"task arguments": json.dumps(passed)}),
+        higher={metric: True for metric, letters in marks.items() if letters},  # C is correct, whatever it is called
         unusable=unusable,
-        notes=("P counts as ½ and N as 0",) if marks & {"P", "N"} else (),
+        notes=("P counts as ½ and N as 0",) if {"P", "N"} & set().union(*marks.values()) else (),
         warnings=tuple(f"{source}{text}." for text, holds in warnings.items() if holds),
     )
 

@@ -227,42 +227,34 @@ def _has_commas(cells: Column) -> bool:
     return bool(commas) and all(is_decimal_comma(cell) or parse(cell) is not None for cell in cells)
 
 
-def read_lines(path: Path, options: LogOptions) -> list[Block]:
-    """Read JSON lines a thousand at a time; texts beside the scores are not kept."""
+def read_lines(path: Path, options: LogOptions, others: Sequence[dict[str, Any]] = ()) -> list[Block]:
+    """Read JSON lines a thousand at a time; texts beside the scores are not kept.
+
+    ``others`` are later rows with columns that the first ones have not.
+    """
     source = format_path(path)
-    seen: dict[str, None] = {}
-    kinds: list[dict[str, Any]] = []  # the first rows, and every row that brings a new column
-    roles: TableRoles | None = None
-    while True:
-        batches = (records_only(batch, path) for batch in json_lines(path, unique=True))
-        first = next(batches, [])
-        for row in (*first, *kinds):
-            seen |= dict.fromkeys(row)
-        if not first:
-            raise InputError(f"{source} is empty.")
-        columns = {name: [row.get(name) for row in (*first, *kinds)] for name in seen}
-        found = find_eval_roles(columns, source, options)
-        if found == roles:
-            break
-        roles, known = found, seen.keys()
-        later: list[dict[str, Any]] = []
+    batches = (records_only(batch, path) for batch in json_lines(path, unique=True))
+    if not (first := next(batches, [])):
+        raise InputError(f"{source} is empty.")
 
-        def pieces(wanted: Sequence[str]) -> Iterator[dict[str, list[Any]]]:
-            for batch in chain([first], batches):  # noqa: B023
-                later.extend(row for row in batch if not row.keys() <= known)  # noqa: B023
-                yield {name: [row.get(name) for row in batch] for name in wanted}
+    def roles_of(rows: Sequence[dict[str, Any]]) -> tuple[frozenset[str], TableRoles]:
+        columns = {name: [row.get(name) for row in rows] for name in dict.fromkeys(chain.from_iterable(rows))}
+        return frozenset(columns), find_eval_roles(columns, source, options)
 
-        name = path.name.removesuffix(".gz").rpartition(".")[0]
-        blocks = _build(pieces(roles.wanted), source, name, roles, options)
-        if not later:
-            break
-        # A column that only later rows have may be one of a role: then the file is read once more.
-        fresh: dict[str, dict[str, Any]] = {}
-        for row in later:
-            for column in row.keys() - known:
-                fresh.setdefault(column, row)
-        kinds = [*kinds, *fresh.values()]
-    return blocks
+    known, roles = roles_of([*first, *others])
+    fresh: dict[str, dict[str, Any]] = {}
+
+    def pieces() -> Iterator[dict[str, list[Any]]]:
+        for batch in chain([first], batches):
+            for row in batch:
+                if not row.keys() <= known:
+                    fresh.update({name: row for name in row if name not in known and name not in fresh})
+            yield {name: [row.get(name) for row in batch] for name in roles.wanted}
+
+    blocks = _build(pieces(), source, path.name.removesuffix(".gz").rpartition(".")[0], roles, options)
+    # A column that only later rows have may be one of a role: then the file is read once more.
+    later = [*others, *fresh.values()]
+    return read_lines(path, options, later) if fresh and roles_of([*first, *later])[1] != roles else blocks
 
 
 # Parquet, a million rows at a time, with texts as codes into a dictionary.
@@ -382,7 +374,7 @@ def _build(
         if counted and options.columns.get("count") is None:
             _check_counts(next(iter(scores.values())), count, roles, metrics[0], source)
         names = {role: n._replace(codes=np.repeat(n.codes, count)) for role, n in names.items()}
-        # Samples are numbered within the row that column_of them.
+        # Samples are numbered within the row that held them.
         place = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
         names["sample"] = Names(place.astype(np.int32), tuple(map(str, range(int(count.max(initial=0))))))
     rows = len(names["question"].codes)
@@ -415,6 +407,7 @@ def _build(
         seed=names.get("seed"),
         group=shown.get("group"),
         filter=names.get("filter"),
+        higher=dict.fromkeys((m for m in scores if normal(m) in _SCORES), True),
         unusable=unusable,
         called_by=None if "model" in names else Path(source),
         notes=("; ".join(filter(None, notes)),),
