@@ -79,7 +79,7 @@ def test_a_factor_beyond_the_sizes_is_a_bound():
     near = TaskNeeds("a", (), inside.mean, inside.mean, Interval(12.0, 9.0, np.inf), 50.0, 800.0)
     assert near.halving_text() == "12.0 [9.0, >16]"
     wide = TaskNeeds("a", (), inside.mean, inside.mean, Interval(66.99, 20.68, np.inf), 50.0, 12800.0)
-    assert (wide.halving_text(), wide.halving_text(limits=False)) == ("70 [20, >256]", "70")
+    assert (wide.halving_text(), wide.halving_text(limits=False)) == ("67 [21, >256]", "67")
     maybe = TaskNeeds("a", (), inside.mean, inside.mean, Interval(np.inf, 9.0, np.inf), 50.0, 800.0)
     assert maybe.halving_text() == "> 16 (or from 9)"
 

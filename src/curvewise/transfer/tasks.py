@@ -279,7 +279,7 @@ class TaskNeeds:
         return _between(self.halving, self.spanned, math.inf)
 
     def halving_text(self, limits: bool = True) -> str:
-        """Write the factor that halves the risk in the digits that its interval supports; "> 16" beyond what was measured."""
+        """Write the factor that halves the risk with its interval, or a bound where it is above what was measured."""
         estimate, low, high = self.halving
         most = format_number(self.spanned, 3)
         if math.isnan(estimate):
