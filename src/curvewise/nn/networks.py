@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from curvewise.errors import InputError, Message, MissingDependencyError, arg
+from curvewise.errors import InputError, Message, MissingDependencyError, arg, suggest
 from curvewise.nn.architectures import ARCHITECTURES, FIRST_LAYERS, image_shape
 from curvewise.nn.data import Resident
 from curvewise.nn.devices import find_device, own_generator
@@ -289,10 +289,13 @@ def check_factory_options(name: str, factory: Callable[..., nn.Module], options:
         signature.bind((1,), 1, **options)
     except TypeError as error:
         known = list(signature.parameters)[2:]
+        remedy = f"Its options are {', '.join(known) or 'none'}."
+        if not names_own_code(name):
+            wrong = next(option for option in options if option not in known)
+            raise InputError(f"{name} has no option {wrong!r}.{suggest(wrong, known)}", remedy=remedy) from error
         given = f"shape, classes and options {sorted(options)}" if options else "shape and classes"
         problem = f"cannot be called with {given} ({error})."
-        remedy = f"Its options are {', '.join(known) or 'none'}."
-        if names_own_code(name) and not _takes_two(signature):
+        if not _takes_two(signature):
             function = name.partition(":")[2]
             remedy = f"Define it as `def {function}(shape, classes, **options)`: it returns the network."
         raise misfit("architecture", name, problem, remedy) from error
