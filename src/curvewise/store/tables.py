@@ -254,13 +254,13 @@ def read_store(
 
 
 def _raw_predictions(
-    folder: Path, records: Mapping[Path, Mapping[str, Any]], name: str, **about: Any
+    folder: Path, records: Mapping[Path, Mapping[str, Any]], array: str, **about: Any
 ) -> RawPredictions:
     """Map an array of several runs, with the true classes of its examples."""
-    labels = shared_labels(records, name.partition(".")[2] or "test", folder)
+    labels = shared_labels(records, array.partition(".")[2] or "test", folder)
     axes = ("runs", "examples")
     return RawPredictions(
-        run_files(records, name), format_path(folder), axes=axes, labels=labels, predicted=True, **about
+        run_files(records, array), format_path(folder), axes=axes, labels=labels, predicted=True, **about
     )
 
 
