@@ -641,9 +641,7 @@ def mixed_losses(study: StudySpec) -> list[str]:
     return _mixed([r for r in planned_runs(study) if not r.job.is_search], "loss")
 
 
-def _predicted(
-    study: StudySpec, runs: Sequence[Planned], evaluation: str, name: str, way: str = _RUN
-) -> list[Planned]:
+def _predicted(study: StudySpec, runs: Sequence[Planned], evaluation: str, name: str, way: str = _RUN) -> list[Planned]:
     """Select the runs that predicted an evaluation set as it is now; none is an error."""
     digest = evaluation_digests(study).get(evaluation)
     if found := [r for r in runs if _was_evaluated(r, evaluation, digest) and name in r.record["arrays"]]:
