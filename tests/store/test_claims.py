@@ -12,6 +12,7 @@ import pytest
 from curvewise.errors import StoreError
 from curvewise.store import claims as module
 from curvewise.store.claims import FOLDER, STALE_SECONDS, Claims
+from curvewise.store.read import ASIDE
 
 ID, OTHER = "a" * 20, "b" * 20
 
@@ -156,6 +157,25 @@ def test_forget_removes_the_claims_of_one_owner(tmp_path: Path) -> None:
         claims.take(OTHER)
         assert claims.forget("t") == [ID]
         assert claims.holds(OTHER)
+
+
+def test_half_written_runs_are_removed_though_who_removes_them_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    claim_of(tmp_path, **dead_owner())
+    half = tmp_path / ASIDE / f"{ID}-0123456789ab"
+    half.mkdir(parents=True)
+    with monkeypatch.context() as patch, Claims(tmp_path, "mine") as claims:
+        patch.setattr(module, "remove_partial", killed)
+        with pytest.raises(KeyboardInterrupt):
+            claims.forget("t")
+    with Claims(tmp_path, "next") as claims:
+        assert claims.sweep() == [ID]
+    assert not half.exists()
+    assert files(tmp_path) == []
 
 
 def test_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

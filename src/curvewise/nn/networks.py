@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib
 import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
@@ -19,10 +18,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from curvewise.errors import InputError, Message, MissingDependencyError, arg
+from curvewise.errors import InputError, MissingDependencyError, arg, suggest
 from curvewise.nn.architectures import ARCHITECTURES, FIRST_LAYERS, image_shape
 from curvewise.nn.data import Resident
 from curvewise.nn.devices import find_device, own_generator
+from curvewise.nn.files.datasets import foreign_library
 from curvewise.nn.files.hugging_face import hugging_face_model
 from curvewise.nn.files.tensors import load_part, load_weights, read_weights
 from curvewise.nn.optimisers import make_optimiser
@@ -289,10 +289,13 @@ def check_factory_options(name: str, factory: Callable[..., nn.Module], options:
         signature.bind((1,), 1, **options)
     except TypeError as error:
         known = list(signature.parameters)[2:]
+        remedy = f"Its options are {', '.join(known) or 'none'}."
+        if not names_own_code(name):
+            wrong = next(option for option in options if option not in known)
+            raise InputError(f"{name} has no option {wrong!r}.{suggest(wrong, known)}", remedy=remedy) from error
         given = f"shape, classes and options {sorted(options)}" if options else "shape and classes"
         problem = f"cannot be called with {given} ({error})."
-        remedy = f"Its options are {', '.join(known) or 'none'}."
-        if names_own_code(name) and not _takes_two(signature):
+        if not _takes_two(signature):
             function = name.partition(":")[2]
             remedy = f"Define it as `def {function}(shape, classes, **options)`: it returns the network."
         raise misfit("architecture", name, problem, remedy) from error
@@ -307,7 +310,7 @@ def _takes_two(signature: inspect.Signature) -> bool:
 
 def _timm_model(name: str, shape: tuple[int, ...], classes: int, options: dict[str, Any]) -> nn.Module:
     """Make a model of timm with random weights: nothing is downloaded."""
-    timm = _library("timm", name)
+    timm = foreign_library("timm", arg("architecture", f"timm:{name}"))
     image_shape(shape, f"timm:{name}")
     if name not in timm.list_models():
         known = "See timm.list_models()."
@@ -319,8 +322,8 @@ def _timm_model(name: str, shape: tuple[int, ...], classes: int, options: dict[s
 
 def _torchvision_model(name: str, shape: tuple[int, ...], classes: int, options: dict[str, Any]) -> nn.Module:
     """Make a classifier of torchvision with random weights: nothing is downloaded."""
-    models = _library("torchvision", name).models
     asked = f"torchvision:{name}"
+    models = foreign_library("torchvision", arg("architecture", asked)).models
     if image_shape(shape, asked)[0] != 3:
         problem = f"takes images of 3 channels, and these have {shape[0]}."
         raise misfit("architecture", asked, problem, "Load them with channels=3, or use an architecture of ours.")
@@ -332,15 +335,6 @@ def _torchvision_model(name: str, shape: tuple[int, ...], classes: int, options:
     inception = {"aux_logits": False, "init_weights": True} if name in ("googlenet", "inception_v3") else {}
     model: nn.Module = models.get_model(name, **{"weights": None, "num_classes": classes, **inception, **options})
     return model
-
-
-def _library(package: str, name: str) -> Any:
-    try:
-        return importlib.import_module(package)
-    except (ImportError, RuntimeError) as error:  # the latter where it was built for another torch
-        asked = arg("architecture", f"{package}:{name}")
-        needs = Message(f"{asked} needs {package}: importing it failed ({error}). Try pip install {package}.")
-        raise MissingDependencyError(needs) from error
 
 
 def restore_network(

@@ -278,14 +278,11 @@ class Training:
 
     def _check_kinds(self) -> None:
         words = isinstance(self.augmentation, tuple) and all(isinstance(v, str) for v in self.augmentation)
+        named = isinstance(self.architecture, str) and self.architecture
         for name, right, remedy in (
             ("augmentation", words, "Give a list of words, such as ['flip']."),
             ("drops", isinstance(self.drops, tuple), "Give a list of shares, such as [0.5, 0.75]."),
-            (
-                "architecture",
-                isinstance(self.architecture, str) and self.architecture,
-                "Give a name such as 'mlp', or 'module:function'.",
-            ),
+            ("architecture", named, "Give a name such as 'mlp', or 'module:function'."),
             ("weights", isinstance(self.weights, str | None) and self.weights != "", "Give the path of a file."),
             ("weights_into", isinstance(self.weights_into, str | None), "Give the name of a part."),
             ("like", isinstance(self.like, str | None) and self.like != "", "Give the path of a file."),
@@ -366,28 +363,22 @@ class Training:
         >>> list(Training(schedule="linear", drops=(0.5,), optimiser="adam", momentum=0.5).idle())
         ['momentum', 'drops']
         """
-        # By setting: whether something reads it, what does, and how to say so.
-        watches = self.schedule in ("early-stop", "plateau")
         shares = f"{arg('schedule', 'early-stop')} or {arg('schedule', 'plateau')}"
-        used = self.optimisers
         moving = ", ".join(arg("optimiser", name) for name in WITH_MOMENTUM)
-        readers: dict[str, tuple[bool, str]] = {
-            "momentum": (bool(used & set(WITH_MOMENTUM)), moving),
-            "nesterov": (bool(used & set(WITH_MOMENTUM)), moving),
-            "newton_schulz": ("muon" in used, arg("optimiser", "muon")),
-            "rescale_filters": ("muon" in used, arg("optimiser", "muon")),
-            "epochs": (self.steps is None, f"a training without {arg('steps')}, which replaces it"),
-            "drops": (self.schedule == "drops", arg("schedule", "drops")),
-            "validation": (watches, shares),
-            "patience": (self.controlled, f"{shares}, or {arg('schedule', 'searched')}"),
-            "patience_n": (self.controlled, f"{shares}, or {arg('schedule', 'searched')}"),
-            "patience_steps": (watches, shares),
-            "look_every": (watches, shares),
+        # By settings: whether something reads them, and what does.
+        readers: dict[tuple[str, ...], tuple[bool, str]] = {
+            ("momentum", "nesterov"): (bool(self.optimisers & set(WITH_MOMENTUM)), moving),
+            ("newton_schulz", "rescale_filters"): ("muon" in self.optimisers, arg("optimiser", "muon")),
+            ("epochs",): (self.steps is None, f"a training without {arg('steps')}, which replaces it"),
+            ("drops",): (self.schedule == "drops", arg("schedule", "drops")),
+            ("patience", "patience_n"): (self.controlled, f"{shares}, or {arg('schedule', 'searched')}"),
+            ("validation", "patience_steps", "look_every"): (self.schedule in ("early-stop", "plateau"), shares),
         }
         usual = {f.name: f.default for f in fields(self)}
         return {
             name: (f"changes nothing here: it is for {where}.", "Leave it out, or train in that way.")
-            for name, (read, where) in readers.items()
+            for names, (read, where) in readers.items()
+            for name in names
             if not read and getattr(self, name) != usual[name]
         }
 

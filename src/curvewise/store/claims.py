@@ -163,9 +163,10 @@ class Claims:
         lost = []
         for path in self._files():
             if _read(path).get("token") == token:
-                self._remove(path)
                 lost.append(path.name.rsplit(".", 1)[0])
+                # The claim last: if this process ends in between, the next one still finds what there is to remove.
                 remove_partial(self.store, lost[-1])
+                self._remove(path)
         self._remove(self.folder / f".owner-{token}")
         return lost
 

@@ -225,8 +225,7 @@ def read_store(
     Searches for learning rates are no runs of a training.
     """
     records = _trained_runs(folder)
-    wanted = {**(where or {}), **({} if learner is None else {"learner": learner})}
-    kept = _matching(records, wanted, folder)
+    kept = _matching(records, where, folder, learner)
     _check_one_training(kept, folder)
     numbers = any(_judged(r) and LOSSES in r["arrays"] for r in kept.values())
     name = key or (LOSSES if numbers else PREDICTIONS)
@@ -242,17 +241,26 @@ def read_store(
     notes = [f"{len(done):,} of the {len(records):,} runs in {format_path(folder)}"]
     notes += [f"{lost} run(s) failed or have no {name}, and are left out"] if lost else []
     notes += ["the runs predict numbers: the loss of each example"] if numbers and not key else []
-    return RawPredictions(
-        run_files(done, name),
-        format_path(folder),
+    return _raw_predictions(
+        folder,
+        done,
+        name,
         kind=kind if kind in ("probabilities", LOSSES) else None,
-        axes=("runs", "examples"),
-        labels=shared_labels(done, name.partition(".")[2] or "test", folder),
         run_ids=np.array([path.name for path in done], dtype=np.str_),
         seeds=seeds_of(done.values()),
-        predicted=True,
         notes=tuple(notes),
         name=str(next(iter(kept.values()))["coordinates"].get("learner", "")),  # one training has one learner
+    )
+
+
+def _raw_predictions(
+    folder: Path, records: Mapping[Path, Mapping[str, Any]], array: str, **about: Any
+) -> RawPredictions:
+    """Map an array of several runs, with the true classes of its examples."""
+    labels = shared_labels(records, array.partition(".")[2] or "test", folder)
+    axes = ("runs", "examples")
+    return RawPredictions(
+        run_files(records, array), format_path(folder), axes=axes, labels=labels, predicted=True, **about
     )
 
 
@@ -378,12 +386,11 @@ def read_twins(
 
     ``poke_epoch`` and ``poke_factor`` in ``where`` choose among the nudges.
     """
-    every = _trained_runs(folder)
-    wanted = {**(where or {}), **({} if learner is None else {"learner": learner})}
+    every, wanted = _trained_runs(folder), dict(where or {})
     nudge = wanted.pop("poke", None)
     chosen = {f"poke_{k}": v for k, v in nudge.items()} if isinstance(nudge, Mapping) else {}
     chosen |= {k: wanted.pop(k) for k in _NUDGES if k in wanted}
-    kept = _matching(every, wanted, folder)
+    kept = _matching(every, wanted, folder, learner)
     alone = {p: r for p, r in kept.items() if r["coordinates"].get("poke") is None}
     if chosen and len(alone) < len(kept):
         kept = alone | _matching({p: r for p, r in kept.items() if p not in alone}, chosen, folder)
@@ -391,17 +398,9 @@ def read_twins(
     joined = twin_records({p: r for p, r in kept.items() if r["status"] == "done" and name in r["arrays"]})
 
     def read(paths: list[Path], notes: Sequence[str] = ()) -> RawPredictions:
-        found = {path: kept[path] for path in paths}
-        return RawPredictions(
-            run_files(found, name),
-            format_path(folder),
-            axes=("runs", "examples"),
-            labels=shared_labels(found, name.partition(".")[2] or "test", folder),
-            # A twin has the name of its run.
-            run_ids=np.array([path.name for path in joined.reference], dtype=np.str_),
-            predicted=True,
-            notes=tuple(notes),
-        )
+        # A twin has the name of its run.
+        ids = np.array([path.name for path in joined.reference], dtype=np.str_)
+        return _raw_predictions(folder, {p: kept[p] for p in paths}, name, run_ids=ids, notes=tuple(notes))
 
     pairs = f"{len(joined.reference):,} runs in {format_path(folder)} with their twins, joined by their seeds"
     return read(joined.reference, [pairs, *joined.notes]), {e: read(paths) for e, paths in joined.twins.items()}
@@ -416,13 +415,13 @@ def values_in_store(folder: Path, name: str, where: Mapping[str, Any] | None) ->
         raise InputError(
             f"is not a coordinate of the runs in {format_path(folder)}: {list_names(plain)}.", argument="by"
         )
-    found = _distinct([r["coordinates"].get(name) for r in _matching(every, where or {}, folder).values()])
+    found = _distinct([r["coordinates"].get(name) for r in _matching(every, where, folder).values()])
     return sorted(found) if all(isinstance(v, int | float) for v in found) else found
 
 
 def evaluations_in_store(folder: Path, where: Mapping[str, Any] | None) -> dict[str, str]:
     """Name the evaluation sets that runs of a store predicted, with the array of each."""
-    runs = _matching(_trained_runs(folder), where or {}, folder)
+    runs = _matching(_trained_runs(folder), where, folder)
     arrays = dict.fromkeys(k for r in runs.values() for k in r["arrays"])
     kind = PREDICTIONS if PREDICTIONS in arrays else LOSSES
     return {k.partition(".")[2] or "test": k for k in arrays if k.partition(".")[0] == kind}
@@ -477,10 +476,10 @@ def _trained_runs(folder: Path) -> dict[Path, dict[str, Any]]:
 
 
 def _matching(
-    records: Mapping[Path, dict[str, Any]], wanted: Mapping[str, Any], folder: Path
+    records: Mapping[Path, dict[str, Any]], where: Mapping[str, Any] | None, folder: Path, learner: str | None = None
 ) -> dict[Path, dict[str, Any]]:
     kept = dict(records)
-    for name, value in wanted.items():
+    for name, value in {**(where or {}), **({} if learner is None else {"learner": learner})}.items():
         there = [_coordinate(r, name) for r in kept.values()]
         kept = {p: r for p, r in kept.items() if _coordinate(r, name) == value}
         if not kept:
@@ -531,7 +530,7 @@ def _is_chance(name: str) -> bool:
 
 def trainings_in_store(folder: Path, where: Mapping[str, Any] | None) -> tuple[list[str], dict[str, Any]]:
     """List the learners of a store, and what else tells its trainings apart, with one value that all learners have."""
-    kept = [r["coordinates"] for r in _matching(_trained_runs(folder), where or {}, folder).values()]
+    kept = [r["coordinates"] for r in _matching(_trained_runs(folder), where, folder).values()]
     learners = _distinct([about["learner"] for about in kept if isinstance(about.get("learner"), str)])
     apart: dict[str, Any] = {}
     for name in dict.fromkeys(key for about in kept for key in about):

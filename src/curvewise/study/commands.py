@@ -236,8 +236,8 @@ def run(
         show_plan(page, loaded.plan(measure=False, device=making.device))
         page.say("Dry run: nothing was trained.")
         return page.close()
-    chosen: dict[str, Any] = {"workers": making.workers, "in_flight": making.in_flight, "fresh": making.fresh}
-    chosen |= {"compile": not making.no_compile, "shard": making.shard, "retry_failed": making.retry_failed}
+    names = ("workers", "in_flight", "fresh", "shard", "retry_failed")
+    chosen = {"compile": not making.no_compile, **{name: getattr(making, name) for name in names}}
     chosen |= {"stream": True} if making.stream else {}
     local = making.on == "local"
     if not local and making.device is not None:

@@ -266,10 +266,8 @@ class Study(StudySpec):
             raise InputError(f"{arg('probabilities', True)} is for classes, and the targets are numbers.")
         kind = "probabilities" if probabilities else LOSSES if numbers else "predictions"
         name = set_name(kind, evaluation)
-        done = _predicted(self, runs, evaluation, name)
-        if not done:
-            hint = " Say [keep] probabilities = true and" if probabilities else ""
-            raise _nothing(runs, name, f"{hint} {_RUN}".strip())
+        way = f"Say [keep] probabilities = true and {_RUN}" if probabilities else _RUN
+        done = _predicted(self, runs, evaluation, name, way)
         ids = {r.job.id for r in done}
         lost = [
             f"{count} of {len(runs)} planned runs are {'missing' if state == 'missing' else f'left out: {state}'}."
@@ -357,8 +355,6 @@ class Study(StudySpec):
         _check_one_training(self, runs, ("learner", *self.design.settings, "n"))
         name = set_name("predictions", evaluation)
         done = _predicted(self, runs, evaluation, name)
-        if not done:
-            raise _nothing(runs, name, _RUN)
         records = {self.runs_folder / r.job.id: r.record for r in done}
         joined = twin_records(records)
         notes = [f"{note}." for note in joined.notes]
@@ -645,10 +641,12 @@ def mixed_losses(study: StudySpec) -> list[str]:
     return _mixed([r for r in planned_runs(study) if not r.job.is_search], "loss")
 
 
-def _predicted(study: StudySpec, runs: Sequence[Planned], evaluation: str, name: str) -> list[Planned]:
-    """Select the runs that predicted an evaluation set as it is now."""
+def _predicted(study: StudySpec, runs: Sequence[Planned], evaluation: str, name: str, way: str = _RUN) -> list[Planned]:
+    """Select the runs that predicted an evaluation set as it is now; none is an error."""
     digest = evaluation_digests(study).get(evaluation)
-    return [r for r in runs if _was_evaluated(r, evaluation, digest) and name in r.record["arrays"]]
+    if found := [r for r in runs if _was_evaluated(r, evaluation, digest) and name in r.record["arrays"]]:
+        return found
+    raise _nothing(runs, name, way)
 
 
 def _mapped(

@@ -48,19 +48,7 @@ def open_torchvision(name: str, root: str | PathLike[str], *, train: bool) -> An
         Gives a picture and its class for each position; None where there is no such part.
     """
     asked = arg("torchvision", name)
-    try:
-        package = importlib.import_module("torchvision.datasets")
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            Message(f"{asked} needs torchvision, which is not installed: pip install torchvision.")
-        ) from error
-    except (ImportError, RuntimeError) as error:  # RuntimeError: built for another torch
-        raise MissingDependencyError(
-            Message(
-                f"{asked}: the torchvision that is installed cannot be imported ({error}): install the one that was "
-                "built for this torch."
-            )
-        ) from error
+    package = foreign_library("torchvision.datasets", asked)
     if name in PICKLED:
         problem = "keeps a pickle in its folder, which can run code and is never read."
         remedy = "Save its pictures into a folder for each class, and give that as path."
@@ -92,6 +80,18 @@ def open_torchvision(name: str, root: str | PathLike[str], *, train: bool) -> An
         del os.environ[key]
         if before is not None:
             os.environ[key] = before
+
+
+def foreign_library(module: str, asked: str) -> Any:
+    """Import a library of networks or data that is no extra of ours, for what a user has asked for."""
+    try:
+        return importlib.import_module(module)
+    except (ImportError, RuntimeError) as error:  # the latter where it was built for another torch
+        name = module.partition(".")[0]
+        remedy = f"Install the one that was built for this torch: pip install {name}."
+        raise MissingDependencyError(
+            Message(f"{asked} needs {name}: importing it failed ({error}). {remedy}")
+        ) from error
 
 
 def load_tokenizer(folder: str | PathLike[str]) -> Any:

@@ -248,12 +248,11 @@ class Drive:
         if job is not None:
             if event.kind in (DONE, FAILED):
                 self._made.add(job.id)
+                self._watch(job, event)
             if event.kind == THERE:
                 self._by_others.add(job.id)
             if event.kind == FAILED or (event.kind == THERE and event.text):
                 self._failed[job.id] = event.text
-            if event.kind in (DONE, FAILED):
-                self._watch(job, event)
             if event.kind != HELD:
                 self._advance(1)
         if self.settings.tell is not None:

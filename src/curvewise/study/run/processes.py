@@ -48,7 +48,7 @@ class _Worker:
         self.last: Job | None = None
         self.reason: str | None = None
         self.token: str | None = None
-        self.is_ready = self.is_busy = False
+        self.is_ready = False
         self.began = 0.0
         # Neither the current folder nor the study's: a file there would be imported in the place of
         # a package that is not installed. The study's own code is found through its folder.
@@ -73,8 +73,7 @@ class _Worker:
             send_message(self.process.stdin, message)
 
     def give(self, chunk: list[Job], tried: dict[str, int]) -> None:
-        self.chunk, self.is_busy = chunk, True
-        self.last, self.began = chunk[0], time.monotonic()
+        self.chunk, self.last, self.began = chunk, chunk[0], time.monotonic()
         self.send((chunk, tried))
 
     def _listen(self, hello: Any, inbox: Any) -> None:
@@ -122,8 +121,7 @@ class WorkerPool:
 
     def _deal(self) -> None:
         for worker in self.workers:
-            idle = worker.is_ready and not worker.is_busy
-            if idle and (chunk := self.board.next_chunk(worker.last)):
+            if worker.is_ready and not worker.chunk and (chunk := self.board.next_chunk(worker.last)):
                 worker.give(chunk, self.drive.tried(chunk))
 
     def _listen(self) -> None:
@@ -138,9 +136,8 @@ class WorkerPool:
             worker.is_ready, worker.token, self.false_starts = True, content, 0
             self.drive.stage = self.drive.first_stage()
         elif kind == "finished":
-            worker.is_busy, self.strikes[worker.device] = False, 0
             self.board.finish_chunk(worker.chunk, time.monotonic() - worker.began)
-            worker.chunk = []
+            worker.chunk, self.strikes[worker.device] = [], 0
         elif kind == "fatal":
             error, text = content
             raise ERRORS[error](text)
@@ -153,13 +150,10 @@ class WorkerPool:
         ended = _how_it_ended(worker.process.wait())
         reason = worker.reason or ended
         self.strikes[worker.device] += 1
-        if self.strikes[worker.device] >= MOST_FALSE_STARTS and self._is_spare(worker):
-            worker.end(time.monotonic() + STOP_SECONDS)
-            self.workers.remove(worker)
-            self.drive.lose(worker.chunk, reason, worker.token)
-            self.drive.give_up(worker.device, f"{MOST_FALSE_STARTS} workers ended there, the last one {reason}")
-            return
-        if not worker.is_ready:
+        # The study can go on with other devices.
+        spare = any(self.strikes[w.device] < MOST_FALSE_STARTS for w in self.workers if w.device != worker.device)
+        gives_up = spare and self.strikes[worker.device] >= MOST_FALSE_STARTS
+        if not gives_up and not worker.is_ready:
             self.false_starts += 1
             if self.false_starts >= MOST_FALSE_STARTS:
                 raise CurvewiseError(
@@ -168,11 +162,11 @@ class WorkerPool:
                 )
         worker.end(time.monotonic() + STOP_SECONDS)
         self.drive.lose(worker.chunk, reason, worker.token)
-        self.workers[self.workers.index(worker)] = _Worker(self.drive, worker.device, self.inbox)
-
-    def _is_spare(self, worker: _Worker) -> bool:
-        """Return whether the study can go on with other devices than that of a worker."""
-        return any(self.strikes[w.device] < MOST_FALSE_STARTS for w in self.workers if w.device != worker.device)
+        if gives_up:
+            self.workers.remove(worker)
+            self.drive.give_up(worker.device, f"{MOST_FALSE_STARTS} workers ended there, the last one {reason}")
+        else:
+            self.workers[self.workers.index(worker)] = _Worker(self.drive, worker.device, self.inbox)
 
     def _stop(self) -> None:
         for worker in self.workers:
@@ -216,10 +210,11 @@ def main() -> None:
     os.dup2(2, 1)
     os.close(nothing)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    status = 0
     try:
         _serve(orders, answers)
     except KeyboardInterrupt:
-        status = 0
+        pass
     except BaseException as error:
         status = 1
         # Who hears of it tells us to stop, by a signal: we are about to.
@@ -227,8 +222,6 @@ def main() -> None:
             signal.signal(number, signal.SIG_IGN)
         kind = "spoilt" if type(error).__name__ == "SpoiltDeviceError" else "fatal"
         send_message(answers, (kind, describe_fatal(error)))
-    else:
-        status = 0
     # At once: what libraries leave running in threads must not keep the process alive.
     sys.stderr.flush()
     os._exit(status)

@@ -423,14 +423,17 @@ TRANSFER_SIZES = [*FEW, 0.03, 0.0625, 0.125, 0.25, 0.5, 1.0]
 EUROSAT_SIZES = ["18 + 1/class", "37 + 1/class", "75 + 1/class", 303, 1215, 4860, 19440]
 IMAGENET_SIZES = [31_250, 62_500, 125_000, 250_000, 500_000, 1_000_000]
 DENSE_SIZES = [100, 1_000, 10_000, 100_000]
-LENGTH: dict[str, Any] = {
+ADAMW: dict[str, Any] = {
+    "optimiser": "adamw",
+    "rate": 1e-3,
+    "batch": 64,
+    # At most so many steps; given up after so many without a lower validation error.
     "steps": 40_000,
     "schedule": "early-stop",
     "validation": 0.2,
     "look_every": 500,
     "patience_steps": 10_000,
 }
-"""At most so many steps; given up after so many without a lower validation error."""
 
 
 def transfer(
@@ -469,15 +472,7 @@ def transfer(
     frozen : bool
         Whether to train the last layer alone, too.
     """
-    usual = {
-        "architecture": architecture,
-        "optimiser": "adamw",
-        "rate": 1e-3,
-        "weight_decay": 1e-4,
-        "batch": 64,
-        **LENGTH,
-        "augmentation": list(augmentation),
-    }
+    usual = {"architecture": architecture, **ADAMW, "weight_decay": 1e-4, "augmentation": list(augmentation)}
     learners = _starts(usual, weights, {"rate": 1e-4})
     for name, file in _files(weights).items() if frozen else ():
         still = "frozen" if isinstance(weights, str) else f"{name}-frozen"
@@ -573,16 +568,8 @@ def transfer_dense(architecture: str = "unet6", weights: str | Mapping[str, str]
         File of the pretrained encoder, or names and files of several; without it, only scratch is
         trained.
     """
-    usual = {
-        "architecture": architecture,
-        "loss": "l1",
-        "optimiser": "adamw",
-        "rate": 1e-3,
-        "weight_decay": 1e-3,
-        "batch": 64,
-        **LENGTH,
-    }
-    started = {"weights_into": "encoder", "warmup": 1_000 / LENGTH["steps"]}
+    usual = {"architecture": architecture, "loss": "l1", **ADAMW, "weight_decay": 1e-3}
+    started = {"weights_into": "encoder", "warmup": 1_000 / ADAMW["steps"]}
     return {
         "training": usual,
         "learners": _starts(usual, weights, started),
@@ -689,23 +676,12 @@ def ranking_checkpoints(
 
 
 RECIPES: dict[str, Callable[..., dict[str, Any]]] = {
-    "learning": learning,
-    "variance": variance,
-    "variance-sources": variance_sources,
-    "variance-binary": variance_binary,
-    "variance-rates": variance_rates,
-    "variance-augmentation": variance_augmentation,
-    "variance-imagenet": variance_imagenet,
-    "variance-fast": variance_fast,
-    "variance-linear": variance_linear,
-    "variance-text": variance_text,
-    "response": response,
-    "transfer": transfer,
-    "transfer-eurosat": transfer_eurosat,
-    "transfer-imagenet": transfer_imagenet,
-    "transfer-dense": transfer_dense,
-    "ranking": ranking,
-    "ranking-checkpoints": ranking_checkpoints,
+    recipe.__name__.replace("_", "-"): recipe
+    for recipe in (
+        *(learning, variance, variance_sources, variance_binary, variance_rates, variance_augmentation),
+        *(variance_imagenet, variance_fast, variance_linear, variance_text, response),
+        *(transfer, transfer_eurosat, transfer_imagenet, transfer_dense, ranking, ranking_checkpoints),
+    )
 }
 """Each gives the tables of a study file, and in ``training`` what holds for any learner."""
 

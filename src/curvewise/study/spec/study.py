@@ -6,7 +6,6 @@ Nothing here trains or reads results: :class:`~curvewise.study.study.Study` adds
 from __future__ import annotations
 
 import hashlib
-import inspect
 import math
 import re
 import warnings
@@ -21,16 +20,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import (
-    CurvewiseWarning,
-    InputError,
-    StoreError,
-    UntrustedCodeError,
-    arg,
-    either,
-    importing,
-    suggest,
-)
+from curvewise.errors import CurvewiseWarning, InputError, StoreError, UntrustedCodeError, arg, either, importing
 from curvewise.learning.partition import Partition, Subset, partition_training_set, read_size
 from curvewise.nn.own_code import find_function, names_own_code
 from curvewise.nn.task import Examples, Keep, Outputs, Poke
@@ -407,10 +397,7 @@ class StudySpec:
             return None, None
         if data.is_image:
             return level_statistics(level_counts(data.x, self.train_rows))
-        features = data.x[self.train_rows].astype(np.float64)
-        mean, std = features.mean(axis=0), features.std(axis=0)
-        # Values that do not vary are not scaled.
-        return tuple(mean.tolist()), tuple(np.where(std > 0, std, 1.0).tolist())
+        return target_scale(data.x[self.train_rows].astype(np.float64))
 
     def grouped(self, job: Job) -> Self:
         """The study with the classes that a run is trained for, where the grid groups them."""
@@ -476,9 +463,8 @@ class StudySpec:
                 continue
             versions.setdefault(job.name, []).append(job.learner)
             with within(f"learners.{job.name}"):
-                _check_options(job.learner.training)
                 if self.unimported(job.learner) is None:
-                    _check_own_factory(job.learner.training, self.folder)
+                    _check_factory(job.learner.training, self.folder)
                     self._check_groups(job)
         for name, found in versions.items():
             check_learner(name, list({id(learner): learner for learner in found}.values()), self.examples.shape)
@@ -501,34 +487,19 @@ class StudySpec:
         checked.add(repr(about))
 
 
-def _check_options(training: Training) -> None:
-    """Refuse options that an architecture of ours does not have: every run would fail."""
+def _check_factory(training: Training, folder: Path) -> None:
+    """Refuse options that a factory, ours or one's own, does not take: every run would fail."""
+    name = training.architecture
     with suppress(ModuleNotFoundError):  # of torch: options are known where networks can be made
         from curvewise.nn.architectures import ARCHITECTURES
-
-        factory = ARCHITECTURES.get(training.architecture)
-        if factory is None:
-            return
-        takes = inspect.signature(factory).parameters
-        known = list(takes)[2:]
-        wrong = [option for option in training.options if option not in known]
-        if wrong and not any(p.kind is p.VAR_KEYWORD for p in takes.values()):
-            problem = f"{training.architecture} has no option {wrong[0]!r}.{suggest(wrong[0], known)}"
-            raise InputError(problem, remedy=f"Its options are {', '.join(known) or 'none'}.")
-
-
-def _check_own_factory(training: Training, folder: Path) -> None:
-    """Refuse a factory of one's own that does not take shape, classes and the options: every run would fail."""
-    if not names_own_code(training.architecture):
-        return
-    try:
-        factory = find_function("architecture", training.architecture, folder)
-    except InputError:  # what cannot be imported here is reported by the plan, and by the runs
-        return
-    with suppress(ModuleNotFoundError):  # of torch
         from curvewise.nn.networks import check_factory_options
 
-        check_factory_options(training.architecture, factory, training.options)
+        factory = ARCHITECTURES.get(name)
+        if factory is None and names_own_code(name):
+            with suppress(InputError):  # what cannot be imported here is reported by the plan, and by the runs
+                factory = find_function("architecture", name, folder)
+        if factory is not None:
+            check_factory_options(name, factory, training.options)
 
 
 def check_inputs(jobs: Iterable[Job], data: Dataset) -> None:
