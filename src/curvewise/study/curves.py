@@ -519,14 +519,10 @@ def _check_meaning(metric: Callable[..., float], unit: Unit) -> None:
     if is_score(name) and not str(getattr(function, "__module__", "")).startswith("sklearn."):
         return
     if higher is not None and higher != unit.higher_is_better:
-        kind, way = (
-            ("higher", "pass the name of a scorer, or unit='score'") if higher else ("lower", "pass unit='loss'")
-        )
-        raise InputError(
-            f"is {name}, for which {kind} is better, and values in unit={unit.name!r} are taken as "
-            f"{'scores' if unit.higher_is_better else 'errors'}: {way}.",
-            argument="metric",
-        )
+        better, taken = ("higher", "errors") if higher else ("lower", "scores")
+        way = "pass the name of a scorer, or unit='score'" if higher else "pass unit='loss'"
+        problem = f"is {name}, for which {better} is better, and values in unit={unit.name!r} are {taken}: {way}."
+        raise InputError(problem, argument="metric")
 
 
 def _from_scorer(metric: Any, unit: Unit) -> Metric:
