@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -50,7 +50,17 @@ from curvewise.text import (
     format_target,
     interval_cell,
 )
-from curvewise.types.results import FloatArray, Interval, Result, Unit, as_floats, check_level, data_frame, plain
+from curvewise.types.results import (
+    FloatArray,
+    Interval,
+    Result,
+    Unit,
+    as_floats,
+    check_level,
+    check_whole,
+    data_frame,
+    plain,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,9 +143,9 @@ class Curve(Result):
     def _band_points(self, n: FloatArray, level: float, interval: str, runs: float) -> tuple[FloatArray, FloatArray]:
         """Low and high of the curve at sizes n, in points, before clipping to what is possible."""
 
-    @abstractmethod
     def _likely_points(self, n: FloatArray) -> FloatArray:
         """The centre of the intervals at sizes n, in points, which the prior on γ does not move."""
+        return self._error_points(n)
 
     @abstractmethod
     def _gain_band(self, n: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
@@ -145,9 +155,9 @@ class Curve(Result):
     def _reliance_points(self, n: float) -> float:
         """β_N in points."""
 
-    @abstractmethod
     def _large_points(self, n: float) -> float:
         """e_N − β_N in points."""
+        return float(self._error_points(np.array([n]))[0]) - self._reliance_points(n)
 
     @property
     @abstractmethod
@@ -323,7 +333,7 @@ class Curve(Result):
             unit=self.unit,
             reached_at=self._reached_at(target, level),
             _place=self._place,
-            warnings=_reach_warnings(self, target, estimate, float(error)),
+            warnings=tuple(_reach_warnings(self, target, estimate, float(error))),
         )
 
     def _reached_at(self, target: float, level: float) -> float | None:
@@ -818,9 +828,6 @@ class LearningCurve(Curve):
         x = n**self.gamma
         return float(-2.0 * self.gamma * (eta * x + 2.0 * delta * x * x))
 
-    def _large_points(self, n: float) -> float:
-        return float(self._error_points(np.array([n]))[0]) - self._reliance_points(n)
-
     def _band_points(self, n: FloatArray, level: float, interval: str, runs: float) -> tuple[FloatArray, FloatArray]:
         if interval == "prediction":
             noise = self._noise_of_mean(n, level, runs)
@@ -1020,38 +1027,34 @@ def _solve(at: Callable[[FloatArray], FloatArray], grid: FloatArray, target: flo
     return float(np.exp(high))
 
 
-def _reach_warnings(curve: Curve, target: float, estimate: float, error: float) -> tuple[str, ...]:
-    limit = EXTRAPOLATION_LIMIT * curve.largest_n
-    found = []
+def _reach_warnings(curve: Curve, target: float, estimate: float, error: float) -> Iterator[str]:
+    limit, unit = EXTRAPOLATION_LIMIT * curve.largest_n, curve.unit
     lowest, top = float(curve._data.mean.min()), float(curve._data.mean.max())
-    if curve.unit.name == "percent" and 0 < error < 0.1 * lowest and 100 * error <= top:
+    if unit.name == "percent" and 0 < error < 0.1 * lowest and 100 * error <= top:
         more = f"{100 * error:g}"
-        found.append(f"{error:g} is read as {error:g}%, far below every error measured: for {more}% ask for {more}")
-    if target <= bounds(curve.unit, curve._data.mean)[0]:
-        found.append(f"a curve never reaches an error of {error:g}, it can only come close: ask for a target above it")
+        yield f"{error:g} is read as {error:g}%, far below every error measured: for {more}% ask for {more}."
+    if target <= bounds(unit, curve._data.mean)[0]:
+        yield f"a curve never reaches an error of {error:g}, it can only come close: ask for a target above it."
     if np.isnan(estimate):
-        rises = "falls" if curve.unit.name == "score" else "rises"
-        found.append(f"{quantity(curve.unit)} {rises} with more data here: no size can be named")
+        rises = "falls" if unit.name == "score" else "rises"
+        yield f"{quantity(unit)} {rises} with more data here: no size can be named."
     if limit < estimate < np.inf:
-        found.append(
+        yield (
             f"n = {format_size(estimate)} lies beyond four times the largest size measured ({format_number(limit)}),"
-            " where the data do not support the form of the curve"
+            " where the data do not support the form of the curve."
         )
-    if target >= float(curve._data.mean.max()) and curve.unit.bounded:
-        found.append(
+    if target >= top and unit.bounded:
+        yield (
             "every size measured is better than this already; targets are errors, so for an"
-            f" accuracy of 95% ask for {0.05 * curve.unit.top:g}"
+            f" accuracy of 95% ask for {0.05 * unit.top:g}."
         )
     elif estimate < curve.n[0]:
-        found.append("this lies below the smallest size measured")
-    return tuple(f"{text}." for text in found)
+        yield "this lies below the smallest size measured."
 
 
 def refit_simulated(curve: LearningCurve, refits: int, rng: int | np.random.Generator) -> PowerFits:
     """Fit ``refits`` data sets drawn from the fitted curve and variance model, in points, in one vectorised call."""
-    if not isinstance(refits, int | np.integer) or refits < 1:
-        raise InputError("must be a whole number, at least 1.", argument="refits", value=refits)
-    data = curve._data
+    data, refits = curve._data, check_whole(refits, "refits", 1)
     spread = data.run_variance(curve.constants.sigma0_squared)
     mean, variance = simulate(np.random.default_rng(rng), curve._error_points(data.n), spread, data.runs, refits)
     return fit_means(data.n, data.runs, mean, variance, curve.form, curve.weights, curve.constants)

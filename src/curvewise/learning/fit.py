@@ -601,29 +601,20 @@ def _check_several_sizes(data: GroupedRuns, unit: Unit) -> None:
 
 
 def build_curve(
-    data: GroupedRuns,
-    unit: Unit,
-    *,
-    learner: str = "learner",
-    form: str = "power",
-    weights: str = "size",
-    constants: Constants = Constants(),  # noqa: B008 (frozen)
-    chance: float | None = None,
-    notes: Sequence[str] = (),
+    data: GroupedRuns, unit: Unit, *, learner: str = "learner", **options: Any
 ) -> LearningCurve | EnsembleCurve:
-    """Fit a curve to grouped runs given in ``unit``; warnings are kept on the result only."""
+    """Fit a curve to grouped runs given in ``unit``, as :func:`build_curves`; warnings are kept on the result only."""
     _check_several_sizes(data, unit)
-    options: dict[str, Any] = {"form": form, "weights": weights, "constants": constants}
-    return build_curves({learner: data}, unit, **options, chance=chance, notes=notes)[learner]
+    return build_curves({learner: data}, unit, **options)[learner]
 
 
 def build_curves(
     data: Mapping[str, GroupedRuns],
     unit: Unit,
     *,
-    form: str,
-    weights: str,
-    constants: Constants,
+    form: str = "power",
+    weights: str = "size",
+    constants: Constants = Constants(),  # noqa: B008 (frozen)
     chance: float | None = None,
     notes: Sequence[str] = (),
 ) -> dict[str, LearningCurve | EnsembleCurve]:
@@ -788,9 +779,6 @@ class EnsembleCurve(Curve):
         low, high = self._clip(*self._band_points(n, level, "prediction", np.inf))
         now = float(self._error_points(np.array([self.largest_n]))[0])
         return (now - high) / self._scale.factor, (now - low) / self._scale.factor
-
-    def _likely_points(self, n: FloatArray) -> FloatArray:
-        return self._error_points(n)
 
     @cached_property
     def _power(self) -> PowerFits:

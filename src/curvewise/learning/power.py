@@ -13,7 +13,7 @@ weighs the profile under the paper's variance model against the one under a powe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
@@ -291,7 +291,6 @@ class GroupedRuns:
     runs: FloatArray
     mean: FloatArray
     variance: FloatArray
-    _slopes: dict[float, float] = field(default_factory=dict, repr=False)
 
     @cached_property
     def freedom(self) -> FloatArray:
@@ -328,10 +327,8 @@ class GroupedRuns:
         return GroupedRuns(self.n, self.runs, scale.points(self.mean), self.variance * scale.factor**2)
 
     def slope_variance(self, sigma0_squared: float = SIGMA0_SQUARED) -> float:
-        """σ̂², see :func:`slope_variance`; computed once."""
-        if sigma0_squared not in self._slopes:
-            self._slopes[sigma0_squared] = float(slope_variance(self.n, self.runs, self.variance, sigma0_squared))
-        return self._slopes[sigma0_squared]
+        """σ̂², see :func:`slope_variance`."""
+        return float(slope_variance(self.n, self.runs, self.variance, sigma0_squared))
 
     def run_variance(self, sigma0_squared: float = SIGMA0_SQUARED) -> FloatArray:
         """σ_i² = σ0² + σ̂²/n_i, the modelled variance of one run at each size."""
@@ -684,8 +681,8 @@ class NoiseAverage:
 
     def interval(self, coefficients: Coefficients, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Interval of φ, as :meth:`Profile.interval`."""
-        one, two = self.paper.interval(coefficients, level), self.power.interval(coefficients, level)
-        return self._mean(one[0], two[0]), self._mean(one[1], two[1])
+        low, high = map(self._mean, *(p.interval(coefficients, level) for p in (self.paper, self.power)))
+        return low, high
 
     def estimate(self, coefficients: Coefficients) -> FloatArray:
         """φ at the most likely γ, which lies inside every interval."""
@@ -697,8 +694,8 @@ class NoiseAverage:
 
     def gamma_interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Interval of γ itself, up to the ends of the grid."""
-        one, two = self.paper.gamma_interval(level), self.power.gamma_interval(level)
-        return self._mean(one[0], two[0]), self._mean(one[1], two[1])
+        low, high = map(self._mean, *(p.gamma_interval(level) for p in (self.paper, self.power)))
+        return low, high
 
     def _mean(self, paper: FloatArray, power: FloatArray) -> FloatArray:
         mean = np.array(paper)  # infinite ends and NaN are the same under both kinds of noise
