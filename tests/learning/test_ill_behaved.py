@@ -176,7 +176,7 @@ def test_accuracy_chance_is_an_accuracy():
 
 
 def test_lack_of_fit_pvalue_is_uniform_under_the_model():
-    from curvewise.learning.fit import lack_of_fit
+    from curvewise.learning.diagnosis import lack_of_fit
     from curvewise.learning.power import group_runs
 
     rng = np.random.default_rng(0)
@@ -193,7 +193,7 @@ def test_lack_of_fit_pvalue_is_uniform_under_the_model():
 
 
 def test_lack_of_fit_needs_replicates():
-    from curvewise.learning.fit import lack_of_fit
+    from curvewise.learning.diagnosis import lack_of_fit
     from curvewise.learning.power import group_runs
 
     data = group_runs(N5, 10 + 100 * N5**-0.5)
@@ -210,7 +210,7 @@ def test_looks_like_fractions():
 
 
 def test_spread_that_does_not_fall_is_flagged():
-    from curvewise.learning.fit import spread_trend
+    from curvewise.learning.diagnosis import spread_trend
     from curvewise.learning.power import group_runs
 
     rng = np.random.default_rng(0)

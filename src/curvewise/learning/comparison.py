@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError, Message, arg, prefix
-from curvewise.learning.curve import Curve, check_curves, check_size, check_sizes_to_predict, quantity
+from curvewise.learning.curve import Curve, check_curves, check_size, check_sizes_to_predict
 from curvewise.learning.fit import fitted_curves
 from curvewise.stats.intervals import (
     SMALLEST_PVALUE,
@@ -151,7 +151,7 @@ class CurveComparison(Result):
         """The verdict in a few sentences."""
         a, b, d, c = self.a, self.b, self.error_difference, self.crossing
         where = f"at n = {format_number(self.at)}"
-        word = quantity(self.unit)
+        word = self.unit.quantity
         found = f"the {word} of {a} minus that of {b} is {format_interval(d, self.unit.name)}"
         found += f" ({format_pvalue(self.pvalue, SMALLEST_PVALUE)})"
         if self.verdict == "undecided":
@@ -522,7 +522,7 @@ class LearnerRanking(Result):
         """Name the one to choose, and how certain that is."""
         first, chance = self.learners[0], [format_chance(float(p)) for p in self.probability_best]
         if len(self.learners) == 1:
-            return f"At n = {format_number(self.at)}, the predicted {self._word} of {first} is {self._said(0)}."
+            return f"At n = {format_number(self.at)}, the predicted {self.unit.quantity} of {first} is {self._said(0)}."
         text = f"At n = {format_number(self.at)}, {first} is predicted to be the best of {len(self.learners)}:"
         text += f" {self._said(0)}, with a chance of {chance[0]} to be the best."
         likely, further = int(np.argmax(self.probability_best)), "up" if self.unit.name == "score" else "down"
@@ -540,7 +540,9 @@ class LearnerRanking(Result):
 
     def table_note(self) -> str:
         """Name the quantity, and the kind and level of the intervals."""
-        return f"Predicted {self._word} at n = {format_number(self.at)} ({self.level:.0%} {self.kind} intervals)"
+        return (
+            f"Predicted {self.unit.quantity} at n = {format_number(self.at)} ({self.level:.0%} {self.kind} intervals)"
+        )
 
     def _said(self, i: int) -> str:
         """A prediction with its interval."""
@@ -548,15 +550,11 @@ class LearnerRanking(Result):
 
     def best_rows(self) -> tuple[str, Sequence[int]]:
         """Return the best prediction, which is the first."""
-        return self._word, [0]
-
-    @property
-    def _word(self) -> str:
-        return quantity(self.unit)
+        return self.unit.quantity, [0]
 
     def display_columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per learner; losses and scores by their name."""
-        return {self._word if name == "error" else name: column for name, column in self.columns().items()}
+        return {self.unit.quantity if name == "error" else name: column for name, column in self.columns().items()}
 
     def readable(self) -> Mapping[str, Sequence[Any]]:
         """Return one row per learner, the best prediction first."""

@@ -11,33 +11,36 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri, stdtrit
+from scipy.special import ndtri
 
 from curvewise.errors import CurvewiseWarning, InputError, Message, arg
 from curvewise.learning.calibration import power_interval
+from curvewise.learning.diagnosis import is_below, not_followed
 from curvewise.learning.extrapolation import SHORTEST_PREFIX, Continuation, continue_curve
 from curvewise.learning.power import (
-    FINE_GRID,
     FORMS,
-    Basis,
-    Coefficients,
     Constants,
     GroupedRuns,
-    Noise,
-    NoiseAverage,
     PointScale,
     PowerFits,
-    Profile,
     bounds,
     check_choice,
-    error_of,
     fit_means,
+    simulate,
+    size_weights,
+)
+from curvewise.learning.profile import (
+    FINE_GRID,
+    Basis,
+    Coefficients,
+    NoiseAverage,
+    Profile,
+    RunNoise,
+    error_of,
     gain_of,
     large_sample_of,
     profile_replicates,
     reliance_of,
-    size_variance,
-    size_weights,
 )
 from curvewise.stats.intervals import crossing_interval
 from curvewise.text import (
@@ -486,55 +489,6 @@ class Curve(Result):
         return note_on_estimates([self])
 
 
-@dataclass(frozen=True, eq=False)
-class RunNoise:
-    """The variance of one run of a curve at any size.
-
-    Attributes
-    ----------
-    data : GroupedRuns
-        Runs by size, in points.
-    sigma0_squared : float
-        Of the paper's model, in points².
-    noise : Noise or None
-        What the replicates say (B = 1); None to suppose the paper's model.
-    level, freedom : float
-        Variance where it is known best, and its degrees of freedom.
-    """
-
-    data: GroupedRuns
-    sigma0_squared: float
-    noise: Noise | None
-    level: float
-    freedom: float
-
-    def variance(self, n: FloatArray) -> FloatArray:
-        """Variance of one run at sizes n, in points²."""
-        held = np.minimum(n, self.data.n[-1])
-        if self.noise is None:
-            return self._paper(n)
-        share = float(self.noise.paper[0])
-        power = self.level * self.noise.relative_variance(held)[0]
-        return np.asarray(share * self._paper(held) + (1.0 - share) * power)
-
-    def half_width(self, n: FloatArray, level: float) -> FloatArray:
-        """Half the width of an interval for one new run about its mean, in points."""
-        z = float(ndtri(0.5 + level / 2.0))
-        if self.noise is None:
-            return z * np.sqrt(self._paper(n))
-        held = np.minimum(n, self.data.n[-1])
-        apart = np.log(held) - self.noise.centre[0]
-        freedom = 2.0 / (2.0 / self.freedom + self.noise.slope_variance[0] * apart**2)
-        # Below four degrees of freedom Satterthwaite's approximation is too wide by far.
-        t = np.asarray(stdtrit(np.maximum(freedom, 4.0), 0.5 + level / 2.0))
-        power = t * np.sqrt(self.level * self.noise.relative_variance(held)[0])
-        share = float(self.noise.paper[0])
-        return np.asarray(share * z * np.sqrt(self._paper(held)) + (1.0 - share) * power)
-
-    def _paper(self, n: FloatArray) -> FloatArray:
-        return size_variance(n, self.data.slope_variance(self.sigma0_squared), self.sigma0_squared)
-
-
 def estimate_columns(curves: Sequence[Curve], at: float | None = None) -> dict[str, Sequence[Any] | NDArray[Any]]:
     """Tabulate e_N and β_N with their intervals, and γ, one row per curve; N is each curve's own if None."""
     rows = [c.interval_at(at) for c in curves]
@@ -579,7 +533,7 @@ def readable_estimates(
 def note_on_estimates(curves: Sequence[Curve], level: float = 0.95, interval: str | None = None) -> str:
     """Name the quantities of :func:`readable_estimates` and the kind and level of their intervals."""
     kinds = list(dict.fromkeys(interval or c.default_interval for c in curves))
-    word = quantity(curves[0].unit) if curves else "error"
+    word = curves[0].unit.quantity if curves else "error"
     # The interval of β_N is by the power law, whatever the form; see interval_at.
     apart = "; β_N: confidence, of form power" if kinds == ["prediction"] else ""
     return f"{word.capitalize()} e_N and data-reliance β_N ({level:.0%} {' and '.join(kinds)} intervals{apart})"
@@ -683,7 +637,7 @@ class LearningCurve(Curve):
         fit = f"{self._data.total} runs at {len(self.n)} sizes"
         if len(self.n) > self.parameters and np.isfinite(self.r_squared):
             fit += f", R² = {self.r_squared:.3f}"
-        word = quantity(self.unit)
+        word = self.unit.quantity
         four = self._say(self.interval_at(reach).error)
         return (
             f"{self.learner}: at n = {format_number(self.largest_n)} the {word} is {self._say(at.error)}"
@@ -725,7 +679,10 @@ class LearningCurve(Curve):
         PowerFits
             Parameters of each refit, in the unit of the fit.
         """
-        points = refit_simulated(self, refits, rng)
+        data, draws = self._data, check_whole(refits, "refits", 1)
+        spread = data.run_variance(self.constants.sigma0_squared)
+        means = simulate(np.random.default_rng(rng), self._error_points(data.n), spread, data.runs, draws)
+        points = fit_means(data.n, data.runs, *means, self.form, self.weights, self.constants)
         back = self._scale.sign / self._scale.factor
         alpha, eta, delta = (v * back for v in (points.alpha, points.eta, points.delta))
         return PowerFits(alpha, eta, delta, points.gamma, points.objective)
@@ -786,7 +743,7 @@ class LearningCurve(Curve):
             slack = 1e-6 * (1.0 + np.abs(value))
             return np.asarray((value < ends[0] - slack) | (value > ends[1] + slack))
 
-        last, word = self.largest_n, quantity(self.unit)
+        last, word = self.largest_n, self.unit.quantity
         sizes = self.n[
             is_outside(self._law_points(self.n), self._linear_interval(error_of(self.n), 0.95, "confidence"))
         ]
@@ -950,27 +907,6 @@ class SamplesToReach(Result):
         return text
 
 
-def quantity(unit: Unit) -> str:
-    """Return what is measured: the loss, the score, or else the error."""
-    return unit.name if unit.name in ("loss", "score") else "error"
-
-
-def not_followed(departure: str, n: float, unit: Unit) -> str:
-    """Warn that answers beyond the largest size n do not follow the fitted law, and why."""
-    why = {
-        "negative": "The fitted law falls below 0",
-        "rising": f"The fitted law {'falls' if unit.name == 'score' else 'rises'} with more data",
-        "outside": "The prior on γ pulls the fitted law out of its own 95% interval",
-    }[departure]
-    follow = f"beyond n = {format_number(n)} answers follow a power law with α, η ≥ 0 instead"
-    return Message(f"{why}: {follow}. To extrapolate, use {arg('form', 'auto')}.")
-
-
-def is_below(value: float, floor: float) -> bool:
-    """Return True if a value is below what is possible, by more than rounding."""
-    return value < floor - 1e-9 * (1.0 + abs(value))
-
-
 def whole_sizes(n: FloatArray) -> NDArray[Any]:
     """Return training sizes as integers if all of them are.
 
@@ -1037,7 +973,7 @@ def _reach_warnings(curve: Curve, target: float, estimate: float, error: float) 
         yield f"a curve never reaches an error of {error:g}, it can only come close: ask for a target above it."
     if np.isnan(estimate):
         rises = "falls" if unit.name == "score" else "rises"
-        yield f"{quantity(unit)} {rises} with more data here: no size can be named."
+        yield f"{unit.quantity} {rises} with more data here: no size can be named."
     if limit < estimate < np.inf:
         yield (
             f"n = {format_size(estimate)} lies beyond four times the largest size measured ({format_number(limit)}),"
@@ -1050,32 +986,3 @@ def _reach_warnings(curve: Curve, target: float, estimate: float, error: float) 
         )
     elif estimate < curve.n[0]:
         yield "this lies below the smallest size measured."
-
-
-def refit_simulated(curve: LearningCurve, refits: int, rng: int | np.random.Generator) -> PowerFits:
-    """Fit ``refits`` data sets drawn from the fitted curve and variance model, in points, in one vectorised call."""
-    data, refits = curve._data, check_whole(refits, "refits", 1)
-    spread = data.run_variance(curve.constants.sigma0_squared)
-    mean, variance = simulate(np.random.default_rng(rng), curve._error_points(data.n), spread, data.runs, refits)
-    return fit_means(data.n, data.runs, mean, variance, curve.form, curve.weights, curve.constants)
-
-
-def simulate(
-    rng: np.random.Generator, centre: FloatArray, spread: FloatArray, runs: FloatArray, draws: int
-) -> tuple[FloatArray, FloatArray]:
-    """Draw size means and variances of normal runs, without drawing the runs.
-
-    Returns
-    -------
-    mean, variance : ndarray, shape (draws, S)
-        Variance is 0 where a size has one run.
-    """
-    mean = rng.standard_normal((draws, len(centre)))
-    mean *= np.sqrt(spread / runs)  # of a mean of F runs, σ²/F
-    mean += centre
-    variance = np.zeros((draws, len(centre)))
-    # The variance of F normal runs is σ² χ²/(F − 1), and a χ² on f degrees of freedom is twice a gamma of f/2.
-    for i in np.flatnonzero(runs >= 2):
-        free = runs[i] - 1.0
-        variance[:, i] = rng.standard_gamma(free / 2.0, draws) * (2.0 * spread[i] / free)
-    return mean, variance

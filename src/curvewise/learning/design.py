@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
 from curvewise.errors import InputError, arg
-from curvewise.learning.curve import LearningCurve, check_size, check_sizes_to_predict, quantity
-from curvewise.learning.power import SLOPE_STD
+from curvewise.learning.curve import LearningCurve, check_size, check_sizes_to_predict
+from curvewise.learning.profile import SLOPE_STD
 from curvewise.text import as_count, format_count, format_number, format_value
 from curvewise.types.results import FloatArray, Result, Unit, check_level, check_whole
 
@@ -66,7 +66,7 @@ class SizePlan(Result):
             if k > 0
         ]
         now, then = (format_value(width, self.unit.name) for width in (self.width_now, self.width_then))
-        word = quantity(self.unit)
+        word = self.unit.quantity
         runs = f"add {' and '.join(steps)}" if steps else "add no runs"
         return (
             f"{self.learner}: to narrow the {self.level:.0%} interval of the {word} at n = {format_number(self.at)}"

@@ -52,7 +52,6 @@ from curvewise.learning.curve import (
     check_curves,
     check_size,
     check_sizes_to_predict,
-    quantity,
 )
 from curvewise.learning.design import SizePlan
 from curvewise.learning.fit import LearningCurves, fit_learning_curves
@@ -428,7 +427,7 @@ def plot_reach(result: SamplesToReach, ax: Axes | None = None) -> Axes:
         ax.set_yticks([0.0], labels=[name])
         ax.tick_params(axis="y", length=0)
         target = format_target(result.error, result.unit.name)
-        ax.set_xlabel(safe_text(f"number of training samples that reaches {quantity(result.unit)} {target}", 80))
+        ax.set_xlabel(safe_text(f"number of training samples that reaches {result.unit.quantity} {target}", 80))
         write_caption(ax, [result.sentences(), *warned(result, 2)], indent=len(name) / 14)
     return ax
 
@@ -457,7 +456,7 @@ def plot_plan(result: SizePlan, ax: Axes | None = None) -> Axes:
         ax.set_ylabel("runs")
         now, then = (format_value(width, unit) for width in (result.width_now, result.width_then))
         said = (
-            f"{result.learner[:60]}: the interval of the {quantity(result.unit)} at n = {format_number(result.at)} is"
+            f"{result.learner[:60]}: the interval of the {result.unit.quantity} at n = {format_number(result.at)} is"
             f" expected to narrow from {now} to {then}, for {format_number(result.samples)} training samples."
         )
         key = [(have, "runs measured"), (extra, "runs to add")]
