@@ -651,7 +651,9 @@ def show_curves(page: Page, curves: LearningCurves, fitting: Fitting, interval: 
 def _show_predictions(
     page: Page, curves: LearningCurves, level: float, interval: str | None, sizes: Sequence[float]
 ) -> None:
-    from curvewise.learning.curve import EXTRAPOLATION_LIMIT, beyond_limit
+    import numpy as np
+
+    from curvewise.learning.curve import far_sizes
 
     unit = next(iter(curves)).unit
     word, kind = unit.quantity, interval or next(iter(curves)).default_interval
@@ -668,9 +670,7 @@ def _show_predictions(
             record |= {word: error, f"{head}low": low, f"{head}high": high}
     page.document["predictions"] = records
     page.table(f"Predicted {word} ({level:.0%} {kind} intervals)", columns)
-    limit = min(EXTRAPOLATION_LIMIT * c.largest_n for c in curves)
-    if max(sizes) > limit:
-        warn(beyond_limit(max(sizes)))
+    warn_each([*far_sizes(np.array(sizes), list(curves))])
 
 
 def _show_reach(page: Page, curves: LearningCurves, level: float, error: float) -> None:

@@ -622,13 +622,15 @@ def _judged(
 
 
 def _warnings_at(curves: Sequence[Curve], at: float, what: str, sizes_used: Sequence[float] = ()) -> tuple[str, ...]:
-    """Warn where N lies beyond the sizes measured, then of what matters to each curve at N, or as far as it is used."""
+    """Warn where N lies outside the sizes measured, then of what matters to each curve at N or as far as it is used."""
     found: list[str] = []
-    largest = min(c.largest_n for c in curves)
+    smallest, largest, place = max(c.n[0] for c in curves), min(c.largest_n for c in curves), ""
     if at > largest:
-        times = f"{at / largest:.1f}".removesuffix(".0")
-        text = f"n = {format_number(at)} is {times} times the largest size measured: the {what} rests on the form"
-        text += " of the curves."
+        place = f"{at / largest:.1f}".removesuffix(".0") + " times the largest size measured"
+    elif at < smallest:
+        place = f"below the smallest size measured ({format_number(smallest)})"
+    if place:
+        text = f"n = {format_number(at)} is {place}: the {what} rests on the form of the curves."
         if any(c.default_interval == "confidence" for c in curves):
             text += f" {arg('form', 'auto')} predicts better there, with intervals calibrated on real curves."
         found.append(Message(text))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from curvewise.errors import CurvewiseWarning, InputError, Message, arg
+from curvewise.errors import InputError, Message, arg, warn_all
 from curvewise.learning.calibration import power_interval
 from curvewise.learning.diagnosis import is_below, not_followed
 from curvewise.learning.extrapolation import SHORTEST_PREFIX, Continuation, continue_curve
@@ -286,11 +285,10 @@ class Curve(Result):
         Warns
         -----
         CurvewiseWarning
-            If a size is more than four times the largest one measured.
+            If a size is more than four times the largest one measured, or below the smallest.
         """
         sizes = check_sizes_to_predict(n, least=1)
-        if (sizes > EXTRAPOLATION_LIMIT * self.largest_n).any():
-            warnings.warn(beyond_limit(float(sizes.max())), CurvewiseWarning, stacklevel=2)
+        warn_all(far_sizes(sizes, [self]))
         table = data_frame({"n": whole_sizes(sizes), **self.band(sizes, interval, level=level, runs=runs)})
         kind = interval or self.default_interval
         table.attrs.update({"interval": kind, "level": level} | ({"runs": runs} if kind == "prediction" else {}))
@@ -917,9 +915,15 @@ def whole_sizes(n: FloatArray) -> NDArray[Any]:
     return n.astype(np.int64) if whole else n
 
 
-def beyond_limit(n: float) -> str:
-    """Warn of a size far beyond those measured, where the paper stops trusting its curves (§4.2)."""
-    return f"n = {format_number(n)} is more than four times the largest size measured: the form may not hold there."
+def far_sizes(n: FloatArray, curves: Sequence[Curve]) -> Iterator[str]:
+    """Warn of sizes below those measured, and of sizes so far beyond them that the paper trusts no curve (§4.2)."""
+    smallest, largest = max(c.n[0] for c in curves), min(c.largest_n for c in curves)
+    if n.min() < smallest:
+        text = f"n = {format_number(float(n.min()))} is below the smallest size measured ({format_number(smallest)})"
+        yield f"{text}: intervals hold less often there than they claim."
+    if n.max() > EXTRAPOLATION_LIMIT * largest:
+        text = f"n = {format_number(float(n.max()))} is more than four times the largest size measured"
+        yield f"{text}: the form may not hold there."
 
 
 def _reach(curve: Curve, target: float, level: float) -> tuple[float, float, float]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings as python_warnings
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -14,25 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
-from curvewise.errors import (
-    CurvewiseError,
-    CurvewiseWarning,
-    InputError,
-    Message,
-    arg,
-    list_names,
-    prefix,
-    quietly,
-    suggest,
-)
+from curvewise.errors import CurvewiseError, InputError, Message, arg, list_names, prefix, quietly, suggest, warn_all
 from curvewise.learning.calibration import ensemble_interval
 from curvewise.learning.curve import (
     EXTRAPOLATION_LIMIT,
     Curve,
     LearningCurve,
-    beyond_limit,
     check_sizes_to_predict,
     estimate_columns,
+    far_sizes,
     note_on_estimates,
     readable_estimates,
 )
@@ -135,8 +124,7 @@ def fit_learning_curve(
         notes.append(f"Accuracies were turned into errors: error = {read_as.top:g} − accuracy.")
     settings: dict[str, Any] = {"form": form, "weights": weights, "learner": learner, "constants": constants}
     curve = build_curve(data, read_as.once_read, chance=_error_of_guess(chance, read_as), notes=notes, **settings)
-    for message in curve.warnings:
-        python_warnings.warn(message, CurvewiseWarning, stacklevel=2)
+    warn_all(curve.warnings)
     return curve
 
 
@@ -249,8 +237,7 @@ def fit_learning_curves(
     bootstrap = _bootstrap(curves, at, refits, rng) if refits else {}
     warnings = (*general, *_first_warnings(curves, failures))
     result = LearningCurves({**curves}, at, bootstrap, failures, warnings, tuple(general))
-    for message in result.warnings:
-        python_warnings.warn(message, CurvewiseWarning, stacklevel=2)
+    warn_all(result.warnings)
     return result
 
 
@@ -370,8 +357,7 @@ class LearningCurves(Result):
         with quietly():
             tables = [c.predict(n, interval, level=level, runs=runs) for c in self]
         sizes = check_sizes_to_predict(n)
-        if (sizes > EXTRAPOLATION_LIMIT * min(c.largest_n for c in self)).any():
-            python_warnings.warn(beyond_limit(float(sizes.max())), CurvewiseWarning, stacklevel=2)
+        warn_all(far_sizes(sizes, list(self)))
         columns = {k: np.concatenate([t[k].to_numpy() for t in tables]) for k in ("n", "error", "low", "high")}
         found = data_frame({"learner": np.repeat([c.learner for c in self], len(sizes)), **columns})
         found.attrs = tables[0].attrs

@@ -15,11 +15,11 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 from scipy.special import chdtri
 
-from curvewise.drawing.axes import SizeAxis, finish_values, tick_log_values
+from curvewise.drawing.axes import SizeAxis, finish_values, log_sizes, tick_log_values
 from curvewise.drawing.labels import safe_names, safe_text
 from curvewise.drawing.marks import draw_estimates, finish, key_dot, mark_value, note, warned
 from curvewise.drawing.panels import END, end_places, name_ends
@@ -414,14 +414,11 @@ def plot_reach(result: SamplesToReach, ax: Axes | None = None) -> Axes:
     # An interval without end gets an arrowhead, which needs room.
     limits = min(known) / room, max(known) * (room if np.isfinite(result.high) else 4.0)
     with canvas(ax, 2.3) as (ax, _):
-        ax.set_xscale("log")
-        ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda n, _: format_number(n)))
-        ax.xaxis.set_minor_formatter(NullFormatter())
+        ax.set_xlim(*limits)
+        log_sizes(ax)
         (shade,) = colours_of([result.learner], [result._place])
         ends = [result.estimate], [result.low], [result.high]
         draw_estimates(ax, [0.0], ends, shade, limits=limits, gid=REACH, marker="D", size=6.0)
-        ax.set_xlim(*limits)
         name = safe_text(result.learner)
         ax.set_ylim(-1.0, 1.0)
         ax.set_yticks([0.0], labels=[name])
