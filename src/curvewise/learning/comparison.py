@@ -251,26 +251,23 @@ def compare_learning_curves(a: Curve, b: Curve, *, at: float | None = None, leve
     one, two = (c.interval_at(size, level=level).data_reliance for c in (a, b))
     low, high = difference_interval(one.estimate, (one.low, one.high), two.estimate, (two.low, two.high))
     crossing, meets = _crossing(a, b, level)
-    quantities = {
-        "error_difference": Interval(estimate, below, above, level, a.default_interval),
-        "data_reliance_difference": Interval(one.estimate - two.estimate, float(low), float(high), level),
-        "crossing": crossing,
-        "data_equivalence": _equivalence(a, b, size, level),
-        "data_equivalence_of_a": _equivalence(b, a, size, level),
-    }
+    needed, needed_of_a = _equivalence(a, b, size, level), _equivalence(b, a, size, level)
     # How far out each curve is used: the worse one up to where it matches the other.
-    reach = {b: quantities["data_equivalence"].estimate, a: quantities["data_equivalence_of_a"].estimate}
-    sizes_used = {c: size * max(1.0, k) if np.isfinite(k) else size for c, k in reach.items()}
+    sizes_used = [size * max(1.0, k.estimate) if np.isfinite(k.estimate) else size for k in (needed_of_a, needed)]
     return CurveComparison(
         a=a.learner,
         b=b.learner,
         at=size,
-        **quantities,
+        error_difference=Interval(estimate, below, above, level, a.default_interval),
+        data_reliance_difference=Interval(one.estimate - two.estimate, float(low), float(high), level),
+        crossing=crossing,
+        data_equivalence=needed,
+        data_equivalence_of_a=needed_of_a,
         pvalue=1.0 - excluded_level(interval, 0.0),
         verdict=verdict,
         level=level,
         unit=a.unit,
-        warnings=_warnings_at([a, b], size, "comparison", [sizes_used[a], sizes_used[b]]),
+        warnings=_warnings_at([a, b], size, "comparison", sizes_used),
         _curves=(a, b),
         _meets=meets,
     )

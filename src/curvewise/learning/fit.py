@@ -19,7 +19,6 @@ from curvewise.learning.curve import (
     EXTRAPOLATION_LIMIT,
     Curve,
     LearningCurve,
-    check_sizes_to_predict,
     estimate_columns,
     far_sizes,
     note_on_estimates,
@@ -356,10 +355,9 @@ class LearningCurves(Result):
         """
         with quietly():
             tables = [c.predict(n, interval, level=level, runs=runs) for c in self]
-        sizes = check_sizes_to_predict(n)
-        warn_all(far_sizes(sizes, list(self)))
-        columns = {k: np.concatenate([t[k].to_numpy() for t in tables]) for k in ("n", "error", "low", "high")}
-        found = data_frame({"learner": np.repeat([c.learner for c in self], len(sizes)), **columns})
+        warn_all(far_sizes(tables[0]["n"].to_numpy(), list(self)))
+        columns = {k: np.concatenate([t[k].to_numpy() for t in tables]) for k in tables[0]}
+        found = data_frame({"learner": np.repeat([c.learner for c in self], len(tables[0])), **columns})
         found.attrs = tables[0].attrs
         return found
 

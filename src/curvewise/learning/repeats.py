@@ -182,7 +182,7 @@ class _RowsRead:
         seen: dict[tuple[Any, ...], int] = {}
         columns = [self.labels[k].tolist() for k in ids]
         for row, (cell, *values) in enumerate(zip(self.cells, *columns, strict=True)):
-            if all(value in ("", None) or value != value for value in values):
+            if all(map(_is_blank, values)):
                 continue  # this row does not say which run it is
             first = seen.setdefault((cell, *values), row)
             if first == row:
@@ -290,7 +290,11 @@ class _RowsRead:
 
 def no_label(values: NDArray[Any]) -> NDArray[np.bool_]:
     """Return where a column of labels is empty or NaN."""
-    return np.array([value in ("", None) or value != value for value in values.tolist()], dtype=np.bool_)
+    return np.array([_is_blank(value) for value in values.tolist()], dtype=np.bool_)
+
+
+def _is_blank(value: Any) -> bool:
+    return value in ("", None) or value != value
 
 
 def _check_copies(found: Measurements, labels: Mapping[str, NDArray[Any]], source: str, can_say: bool) -> None:
