@@ -731,7 +731,7 @@ def read_files(files: Sequence[str], reading: ReadingOptions, same_name: str | N
 
 
 def _joined(parts: dict[str, Measurements], same_name: str | None, columns: ColumnMap | None) -> Measurements:
-    from curvewise.learning.repeats import join_measurements
+    from curvewise.reading.repeats import join_measurements
 
     seen: dict[str, list[str]] = {}
     for name, part in parts.items():

@@ -356,7 +356,7 @@ class LearningCurves(Result):
         with quietly():
             tables = [c.predict(n, interval, level=level, runs=runs) for c in self]
         warn_all(far_sizes(tables[0]["n"].to_numpy(), list(self)))
-        columns = {k: np.concatenate([t[k].to_numpy() for t in tables]) for k in tables[0]}
+        columns = {k: np.concatenate([t[k].to_numpy() for t in tables]) for k in ("n", "error", "low", "high")}
         found = data_frame({"learner": np.repeat([c.learner for c in self], len(tables[0])), **columns})
         found.attrs = tables[0].attrs
         return found

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError, Message, arg, brief, list_names
-from curvewise.learning.repeats import check_repeats, join_measurements
+from curvewise.reading.repeats import check_repeats, join_measurements
 from curvewise.reading.roles import (
     FOLD,
     LEARNER,

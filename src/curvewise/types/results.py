@@ -119,7 +119,7 @@ class Unit:
 
     @property
     def quantity(self) -> str:
-        """What is measured: the loss, the score, or else the error."""
+        """Name of what is measured: the loss, the score, or else the error."""
         return self.name if self.name in ("loss", "score") else "error"
 
     @property
