@@ -11,7 +11,7 @@ import curvewise as cw
 from curvewise import learning
 from curvewise.errors import CurvewiseWarning, InputError
 
-pytestmark = pytest.mark.filterwarnings("ignore:n = .* is more than four times")
+pytestmark = pytest.mark.filterwarnings("ignore:n = .* is (more than four times|below) the")
 
 N5 = np.array([25, 50, 100, 200, 400.0])
 FORMS = ["power", "sqrt", "power2", "sqrt2", "auto", "constrained", "last"]
