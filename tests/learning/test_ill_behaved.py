@@ -343,6 +343,8 @@ def test_curves_in_a_dict_have_the_names_of_its_keys():
     assert found.pairs == (("new", "old"),)
     assert found.verdicts == ("a better",)
     assert learning.rank_learners({"new": low, "old": high}).learners == ("new", "old")
+    with pytest.raises(InputError, match="holds a tuple"):
+        learning.compare_learners({"new": low, "old": (SIZES, ERRORS)})
 
 
 def test_a_missing_learner_of_pandas_is_refused():

@@ -251,8 +251,9 @@ def fitted_curves(curves: Any, **options: Any) -> Any:
             return fit_learning_curves(curves, **options)
     for name, value in options.items():
         raise InputError(f"{arg(name, value)} is for measurements that are yet to be fitted, and these curves are.")
-    if isinstance(curves, Mapping) and all(isinstance(curve, Curve) for curve in curves.values()):
-        return [curve if curve.learner == name else replace(curve, learner=str(name)) for name, curve in curves.items()]
+    if isinstance(curves, Mapping):
+        named = {name: isinstance(curve, Curve) and curve.learner != name for name, curve in curves.items()}
+        return [replace(curves[name], learner=str(name)) if rename else curves[name] for name, rename in named.items()]
     return curves
 
 
