@@ -227,6 +227,11 @@ def fit_learning_curves(
     guess = _error_of_guess(chance, read_as if read is None else Unit(read_as.name, guessed))
     curves = build_curves(data, kind, form=form, weights=weights, constants=constants, chance=guess, notes=notes)
     general = [*([left_out(lost, total)] if lost else []), *few]
+    if isinstance(frame, Measurements) and frame.variance is not None and frame.runs is None:
+        general.append(
+            "The variance of the means is not used, because no column says over how many runs each was taken: every"
+            f" mean counts as one run. Name that column with {arg('columns', {'runs': 'COLUMN'})}."
+        )
     if isinstance(frame, Measurements) and (shared := frame.shared_subsets):
         # Runs that differ in their seeds only carry less information than their number suggests.
         text = f"{format_count(shared, 'training subset')} with several runs each, which are not independent of each"
