@@ -379,6 +379,7 @@ def test_tables_of_pyarrow_are_fitted(names):
     assert found.error_at(400) == cw.fit_learning_curves(table)["a"].error_at(400)
 
 
+@pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
 def test_a_variance_that_is_not_used_is_said():
     rows = {"n": [100, 200, 400, 800], "error": [0.3, 0.24, 0.19, 0.15], "std": [0.01] * 4}
     with pytest.warns(CurvewiseWarning, match="variance of the means is not used"):
