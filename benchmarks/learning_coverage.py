@@ -36,18 +36,8 @@ from numpy.typing import NDArray
 
 from curvewise.learning.curve import Curve
 from curvewise.learning.fit import build_curve
-from curvewise.learning.power import (
-    Coefficients,
-    GroupedRuns,
-    NoiseAverage,
-    Profile,
-    average_noise,
-    error_of,
-    group_runs,
-    reliance_of,
-    size_variance,
-    slope_variance,
-)
+from curvewise.learning.power import GroupedRuns, group_runs, size_variance, slope_variance
+from curvewise.learning.profile import Coefficients, NoiseAverage, Profile, average_noise, error_of, reliance_of
 from curvewise.stats import difference_interval, probability_lowest
 from curvewise.types import Unit
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import curvewise as cw
+from curvewise.errors import CurvewiseWarning
 from curvewise.learning.fit import build_curve
 from curvewise.learning.power import group_runs
 
@@ -470,6 +471,17 @@ def test_comparing_beyond_the_sizes_measured_warns():
     assert told in cw.compare_learners([a, b], at=1000).warnings
     assert told.replace("comparison", "ranking") in cw.rank_learners([a, b], 1000).warnings
     assert not any("largest size" in w for w in cw.compare_learning_curves(a, b, at=400).warnings)
+
+
+def test_comparing_below_the_sizes_measured_warns():
+    rng = np.random.default_rng(6)
+    a, b = learner(rng, 8, 120, "a"), learner(rng, 9, 120, "b")
+    below = "n = 10 is below the smallest size measured (25): the comparison rests on the form of the curves."
+    assert any(w.startswith(below) for w in cw.compare_learning_curves(a, b, at=10).warnings)
+    assert any("below the smallest size" in w for w in cw.rank_learners([a, b], 10).warnings)
+    assert not any("smallest size measured" in w for w in cw.compare_learning_curves(a, b, at=25).warnings)
+    with pytest.warns(CurvewiseWarning, match="n = 10 is below the smallest size measured"):
+        a.predict([10, 100])
 
 
 def test_measurements_and_tables_are_fitted_first(errors):

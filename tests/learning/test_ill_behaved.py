@@ -11,7 +11,7 @@ import curvewise as cw
 from curvewise import learning
 from curvewise.errors import CurvewiseWarning, InputError
 
-pytestmark = pytest.mark.filterwarnings("ignore:n = .* is more than four times")
+pytestmark = pytest.mark.filterwarnings("ignore:n = .* is (more than four times|below) the")
 
 N5 = np.array([25, 50, 100, 200, 400.0])
 FORMS = ["power", "sqrt", "power2", "sqrt2", "auto", "constrained", "last"]
@@ -176,7 +176,7 @@ def test_accuracy_chance_is_an_accuracy():
 
 
 def test_lack_of_fit_pvalue_is_uniform_under_the_model():
-    from curvewise.learning.fit import lack_of_fit
+    from curvewise.learning.diagnosis import lack_of_fit
     from curvewise.learning.power import group_runs
 
     rng = np.random.default_rng(0)
@@ -193,7 +193,7 @@ def test_lack_of_fit_pvalue_is_uniform_under_the_model():
 
 
 def test_lack_of_fit_needs_replicates():
-    from curvewise.learning.fit import lack_of_fit
+    from curvewise.learning.diagnosis import lack_of_fit
     from curvewise.learning.power import group_runs
 
     data = group_runs(N5, 10 + 100 * N5**-0.5)
@@ -210,7 +210,7 @@ def test_looks_like_fractions():
 
 
 def test_spread_that_does_not_fall_is_flagged():
-    from curvewise.learning.fit import spread_trend
+    from curvewise.learning.diagnosis import spread_trend
     from curvewise.learning.power import group_runs
 
     rng = np.random.default_rng(0)
@@ -343,6 +343,8 @@ def test_curves_in_a_dict_have_the_names_of_its_keys():
     assert found.pairs == (("new", "old"),)
     assert found.verdicts == ("a better",)
     assert learning.rank_learners({"new": low, "old": high}).learners == ("new", "old")
+    with pytest.raises(InputError, match="holds a tuple"):
+        learning.compare_learners({"new": low, "old": (SIZES, ERRORS)})
 
 
 def test_a_missing_learner_of_pandas_is_refused():
@@ -375,3 +377,12 @@ def test_tables_of_pyarrow_are_fitted(names):
     table = dict(zip(names, columns, strict=True))
     found = cw.fit_learning_curves(pa.table(table))["a"]
     assert found.error_at(400) == cw.fit_learning_curves(table)["a"].error_at(400)
+
+
+@pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
+def test_a_variance_that_is_not_used_is_said():
+    rows = {"n": [100, 200, 400, 800], "error": [0.3, 0.24, 0.19, 0.15], "std": [0.01] * 4}
+    with pytest.warns(CurvewiseWarning, match="variance of the means is not used"):
+        cw.fit_learning_curves(cw.load_measurements(rows))
+    known = cw.fit_learning_curves(cw.load_measurements({**rows, "runs": [5] * 4}))
+    assert known.general_warnings == ()

@@ -6,18 +6,9 @@ import numpy as np
 import pytest
 
 import curvewise as cw
-from curvewise.learning.curve import simulate
 from curvewise.learning.fit import build_curve
-from curvewise.learning.power import (
-    average_noise,
-    error_of,
-    estimate_noise,
-    group_runs,
-    profile,
-    reliance_of,
-    size_variance,
-    slope_variance,
-)
+from curvewise.learning.power import group_runs, simulate, size_variance, slope_variance
+from curvewise.learning.profile import average_noise, error_of, estimate_noise, profile, reliance_of
 
 N = np.array([25, 50, 100, 200, 400.0])
 RUNS = np.array([16, 8, 4, 2, 1.0])

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.metrics import accuracy_score, make_scorer, mean_absolute_error
+from sklearn.metrics import accuracy_score, f1_score, make_scorer, mean_absolute_error, r2_score, zero_one_loss
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
@@ -405,6 +406,10 @@ def test_scores_become_errors():
         ({"estimator": LinearRegression()}, "unit='loss'"),
         ({"y": np.linspace(0, 1, 400)}, "unit='loss'"),
         ({"metric": lambda y, p: 40.0}, "unit='percent'"),
+        ({"metric": accuracy_score}, "accuracy_score, for which higher is better"),
+        ({"metric": partial(f1_score, average="macro")}, "f1_score, for which higher is better"),
+        ({"metric": r2_score, "unit": "loss"}, "r2_score, for which higher is better"),
+        ({"metric": zero_one_loss, "unit": "score"}, "zero_one_loss, for which lower is better"),
         ({"on_error": "shrug"}, "on_error='shrug'"),
         ({"rng": "x"}, "rng='x'"),
         ({"n_jobs": 0}, "n_jobs=0"),

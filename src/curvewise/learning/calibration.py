@@ -120,7 +120,7 @@ def ensemble_interval(
         limits = ensemble.floor, ensemble.ceiling
         return power_interval(data, ensemble.predict, n, level, noise, *limits)
     sizes = np.minimum(np.atleast_1d(n), LARGEST_SIZE)
-    known = np.concatenate([data.n, sizes[sizes > data.n[-1]]])
+    known = np.concatenate([data.n, sizes[(sizes < data.n[0]) | (sizes > data.n[-1])]])
     x, reach = describe(data, ensemble, known), log_ratio(data.n, known)
     centre = ensemble.predict(known)
     ends = prediction_interval(centre, x, reach, level=level)
@@ -244,8 +244,8 @@ def describe(data: GroupedRuns, ensemble: LawEnsemble, n: FloatArray) -> FloatAr
 
 
 def log_ratio(n: FloatArray, n_new: FloatArray) -> FloatArray:
-    """Return L (T,): 0 inside the measured sizes, at most `LONGEST_REACH`."""
-    return np.asarray(np.clip(np.log(n_new / n[-1]), 0.0, LONGEST_REACH))
+    """Return L (T,), how far sizes lie beyond the measured ones on either side: 0 inside, at most `LONGEST_REACH`."""
+    return np.asarray(np.clip(np.maximum(np.log(n_new / n[-1]), np.log(n[0] / n_new)), 0.0, LONGEST_REACH))
 
 
 def log_distance(reach: FloatArray) -> FloatArray:

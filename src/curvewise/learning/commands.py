@@ -63,7 +63,6 @@ from curvewise.text import (
 )
 
 if TYPE_CHECKING:
-    from curvewise.learning.curve import Curve
     from curvewise.learning.fit import LearningCurves
     from curvewise.reading.roles import ColumnMap
     from curvewise.types.measurements import Measurements
@@ -444,7 +443,7 @@ def rank(
 
     result = rank_learners(curves, at=fitting.at, level=fitting.level)
     what = f"{result.level:.0%} {result.kind} intervals, form {next(iter(curves)).form}"
-    title = f"Predicted {_word(next(iter(curves)))} at n = {as_count(result.at):,} ({what})"
+    title = f"Predicted {next(iter(curves)).unit.quantity} at n = {as_count(result.at):,} ({what})"
     return page.answer(result, title, columns=result.readable())
 
 
@@ -624,9 +623,7 @@ INTERVAL_TERMS = {
 GAMMA = " γ: exponent of the fitted power law, -0.5 being usual; where it is lower, the {rise} is larger than β_N."
 
 
-def show_curves(
-    page: Page, curves: LearningCurves, fitting: Fitting, interval: str | None, legend: str | None = None
-) -> None:
+def show_curves(page: Page, curves: LearningCurves, fitting: Fitting, interval: str | None) -> None:
     """Print e_N, β_N and γ of each learner, sentences or a legend, and what to beware of."""
     from curvewise.learning.curve import note_on_estimates, readable_estimates
 
@@ -636,19 +633,16 @@ def show_curves(
     page.document["table"] = [
         {"learner": c.learner, "values": r, "gamma": g} for c, r, g in zip(every, rows, gammas, strict=True)
     ]
-    word = _word(every[0])
+    word = every[0].unit.quantity
     title = note_on_estimates(every, fitting.level, interval)
     page.table(title, readable_estimates(every, fitting.at, fitting.level, interval))
     terms = "".join(INTERVAL_TERMS[kind] for kind in dict.fromkeys(r.error.kind for r in rows))
-    if len(every) == 1 and legend is None:
+    if len(every) == 1:
         page.say(every[0].sentences())
         page.say(terms.strip(), style="dim")
     else:
-        own = (LEGEND + (GAMMA if any(g is not None for g in gammas) else "")).format(
-            word=word, rise="fall" if word == "score" else "rise"
-        )
-        own += terms
-        page.say(own if legend is None else legend, style="dim")
+        legend = LEGEND + (GAMMA if any(g is not None for g in gammas) else "")
+        page.say(legend.format(word=word, rise="fall" if word == "score" else "rise") + terms, style="dim")
     for curve in every if page.verbose and len(every) > 1 else ():
         page.say(curve.sentences())
     warn_each(curves.curve_warnings)
@@ -657,32 +651,26 @@ def show_curves(
 def _show_predictions(
     page: Page, curves: LearningCurves, level: float, interval: str | None, sizes: Sequence[float]
 ) -> None:
-    from curvewise.learning.curve import EXTRAPOLATION_LIMIT, beyond_limit
+    import numpy as np
 
-    first = next(iter(curves))
-    word, kind = _word(first), interval or first.default_interval
-    shown = {word: [c.band(sizes, interval, level=level) for c in curves]}
-    if kind == "prediction":
-        # The mean of many runs, as in the table of e_N and in pictures, and a single run, which varies more.
-        means = [c.band(sizes, interval, level=level, runs=math.inf) for c in curves]
-        shown = {f"{word} (mean of runs)": means, f"{word} (one new run)": shown[word]}
-    names, n = [c.learner for c in curves for _ in sizes], [as_count(size) for size in sizes] * len(curves)
-    rows = {name: [row for band in bands for row in zip(*band.values(), strict=True)] for name, bands in shown.items()}
-    *of_means, of_runs = rows.values()
-    records = [
-        {"learner": name, "n": size, word: error, "low": low, "high": high}
-        for name, size, (error, low, high) in zip(names, n, of_runs, strict=True)
-    ]
-    for record, (_, low, high) in zip(records, *of_means, strict=True) if of_means else ():
-        record |= {"mean_low": low, "mean_high": high}
-    unit = first.unit.name
-    columns: dict[str, list[Any]] = {"learner": names, "n": n}
-    columns |= {name: [interval_cell(row, unit) for row in found] for name, found in rows.items()}
+    from curvewise.learning.curve import far_sizes
+
+    unit = next(iter(curves)).unit
+    word, kind = unit.quantity, interval or next(iter(curves)).default_interval
+    # The mean of many runs, as in the table of e_N and in pictures, and a single run, which varies more.
+    shown = {f"{word} (mean of runs)": ("mean_", math.inf), f"{word} (one new run)": ("", 1)}
+    shown = shown if kind == "prediction" else {word: ("", 1)}
+    records: list[dict[str, Any]] = [{"learner": c.learner, "n": as_count(n)} for c in curves for n in sizes]
+    columns = {key: [record[key] for record in records] for key in ("learner", "n")}
+    for name, (head, runs) in shown.items():
+        bands = [c.band(sizes, interval, level=level, runs=runs).values() for c in curves]
+        rows = [row for band in bands for row in zip(*band, strict=True)]
+        columns[name] = [interval_cell(row, unit.name) for row in rows]
+        for record, (error, low, high) in zip(records, rows, strict=True):
+            record |= {word: error, f"{head}low": low, f"{head}high": high}
     page.document["predictions"] = records
     page.table(f"Predicted {word} ({level:.0%} {kind} intervals)", columns)
-    limit = min(EXTRAPOLATION_LIMIT * c.largest_n for c in curves)
-    if max(sizes) > limit:
-        warn(beyond_limit(max(sizes)))
+    warn_each([*far_sizes(np.array(sizes), list(curves))])
 
 
 def _show_reach(page: Page, curves: LearningCurves, level: float, error: float) -> None:
@@ -713,14 +701,10 @@ def _show_budget(page: Page, curves: LearningCurves, level: float, sizes: Sequen
     page.document["budget"] = records
     shown = [{k: r[k] for k in r if k not in ("low", "high")} for r in records]
     columns = readable_columns({k: [r[k] for r in shown] for k in shown[0]}, next(iter(curves)).unit.name)
-    columns = {_word(next(iter(curves))) if k == "error" else k: v for k, v in columns.items()}
+    columns = {next(iter(curves)).unit.quantity if k == "error" else k: v for k, v in columns.items()}
     columns["cost"] = [shown_as(r["cost"], ",.2f") for r in records]
     columns["gain per cost"] = [shown_as(r["gain_per_cost"], ".3g") for r in records]
     page.table(f"Cost and gain of more data, at {price:g} per training example", columns)
-
-
-def _word(curve: Curve) -> str:
-    return curve.unit.name if curve.unit.name in ("loss", "score") else "error"
 
 
 def read_files(files: Sequence[str], reading: ReadingOptions, same_name: str | None = None) -> Measurements:
@@ -747,7 +731,7 @@ def read_files(files: Sequence[str], reading: ReadingOptions, same_name: str | N
 
 
 def _joined(parts: dict[str, Measurements], same_name: str | None, columns: ColumnMap | None) -> Measurements:
-    from curvewise.learning.load import join_measurements
+    from curvewise.reading.repeats import join_measurements
 
     seen: dict[str, list[str]] = {}
     for name, part in parts.items():
@@ -761,7 +745,7 @@ def _joined(parts: dict[str, Measurements], same_name: str | None, columns: Colu
     return join_measurements(parts, {name: name for name in parts} if same_name == "separate" else None, columns)
 
 
-def fit_files(measurements: Measurements, fitting: Fitting, files: Sequence[str] = ()) -> LearningCurves:
+def fit_files(measurements: Measurements, fitting: Fitting, files: Sequence[str]) -> LearningCurves:
     """Fit every learner, and warn of what concerns all; warnings of one stay on its curve."""
     from curvewise.learning.fit import fit_learning_curves
 
@@ -771,7 +755,7 @@ def fit_files(measurements: Measurements, fitting: Fitting, files: Sequence[str]
             same = ("form", "weights", "largest", "chance", "at")
             curves = fit_learning_curves(measurements, **{name: getattr(fitting, name) for name in same})
     except InputError as error:
-        if not files or error.argument is not None:
+        if error.argument is not None:
             raise
         raise InputError(prefix(f"{' and '.join(files)}: ", error.message)) from None
     warn_each(curves.general_warnings)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError, Message, arg, prefix
-from curvewise.learning.curve import Curve, check_curves, check_size, check_sizes_to_predict, quantity
+from curvewise.learning.curve import Curve, check_curves, check_size, check_sizes_to_predict
 from curvewise.learning.fit import fitted_curves
 from curvewise.stats.intervals import (
     SMALLEST_PVALUE,
@@ -151,7 +151,7 @@ class CurveComparison(Result):
         """The verdict in a few sentences."""
         a, b, d, c = self.a, self.b, self.error_difference, self.crossing
         where = f"at n = {format_number(self.at)}"
-        word = quantity(self.unit)
+        word = self.unit.quantity
         found = f"the {word} of {a} minus that of {b} is {format_interval(d, self.unit.name)}"
         found += f" ({format_pvalue(self.pvalue, SMALLEST_PVALUE)})"
         if self.verdict == "undecided":
@@ -251,26 +251,23 @@ def compare_learning_curves(a: Curve, b: Curve, *, at: float | None = None, leve
     one, two = (c.interval_at(size, level=level).data_reliance for c in (a, b))
     low, high = difference_interval(one.estimate, (one.low, one.high), two.estimate, (two.low, two.high))
     crossing, meets = _crossing(a, b, level)
-    quantities = {
-        "error_difference": Interval(estimate, below, above, level, a.default_interval),
-        "data_reliance_difference": Interval(one.estimate - two.estimate, float(low), float(high), level),
-        "crossing": crossing,
-        "data_equivalence": _equivalence(a, b, size, level),
-        "data_equivalence_of_a": _equivalence(b, a, size, level),
-    }
+    needed, needed_of_a = _equivalence(a, b, size, level), _equivalence(b, a, size, level)
     # How far out each curve is used: the worse one up to where it matches the other.
-    reach = {b: quantities["data_equivalence"].estimate, a: quantities["data_equivalence_of_a"].estimate}
-    sizes_used = {c: size * max(1.0, k) if np.isfinite(k) else size for c, k in reach.items()}
+    sizes_used = [size * max(1.0, k.estimate) if np.isfinite(k.estimate) else size for k in (needed_of_a, needed)]
     return CurveComparison(
         a=a.learner,
         b=b.learner,
         at=size,
-        **quantities,
+        error_difference=Interval(estimate, below, above, level, a.default_interval),
+        data_reliance_difference=Interval(one.estimate - two.estimate, float(low), float(high), level),
+        crossing=crossing,
+        data_equivalence=needed,
+        data_equivalence_of_a=needed_of_a,
         pvalue=1.0 - excluded_level(interval, 0.0),
         verdict=verdict,
         level=level,
         unit=a.unit,
-        warnings=_warnings_at([a, b], size, "comparison", [sizes_used[a], sizes_used[b]]),
+        warnings=_warnings_at([a, b], size, "comparison", sizes_used),
         _curves=(a, b),
         _meets=meets,
     )
@@ -522,7 +519,7 @@ class LearnerRanking(Result):
         """Name the one to choose, and how certain that is."""
         first, chance = self.learners[0], [format_chance(float(p)) for p in self.probability_best]
         if len(self.learners) == 1:
-            return f"At n = {format_number(self.at)}, the predicted {self._word} of {first} is {self._said(0)}."
+            return f"At n = {format_number(self.at)}, the predicted {self.unit.quantity} of {first} is {self._said(0)}."
         text = f"At n = {format_number(self.at)}, {first} is predicted to be the best of {len(self.learners)}:"
         text += f" {self._said(0)}, with a chance of {chance[0]} to be the best."
         likely, further = int(np.argmax(self.probability_best)), "up" if self.unit.name == "score" else "down"
@@ -540,7 +537,9 @@ class LearnerRanking(Result):
 
     def table_note(self) -> str:
         """Name the quantity, and the kind and level of the intervals."""
-        return f"Predicted {self._word} at n = {format_number(self.at)} ({self.level:.0%} {self.kind} intervals)"
+        return (
+            f"Predicted {self.unit.quantity} at n = {format_number(self.at)} ({self.level:.0%} {self.kind} intervals)"
+        )
 
     def _said(self, i: int) -> str:
         """A prediction with its interval."""
@@ -548,15 +547,11 @@ class LearnerRanking(Result):
 
     def best_rows(self) -> tuple[str, Sequence[int]]:
         """Return the best prediction, which is the first."""
-        return self._word, [0]
-
-    @property
-    def _word(self) -> str:
-        return quantity(self.unit)
+        return self.unit.quantity, [0]
 
     def display_columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per learner; losses and scores by their name."""
-        return {self._word if name == "error" else name: column for name, column in self.columns().items()}
+        return {self.unit.quantity if name == "error" else name: column for name, column in self.columns().items()}
 
     def readable(self) -> Mapping[str, Sequence[Any]]:
         """Return one row per learner, the best prediction first."""
@@ -624,13 +619,15 @@ def _judged(
 
 
 def _warnings_at(curves: Sequence[Curve], at: float, what: str, sizes_used: Sequence[float] = ()) -> tuple[str, ...]:
-    """Warn where N lies beyond the sizes measured, then of what matters to each curve at N, or as far as it is used."""
+    """Warn where N lies outside the sizes measured, then of what matters to each curve at N or as far as it is used."""
     found: list[str] = []
-    largest = min(c.largest_n for c in curves)
+    smallest, largest, place = max(c.n[0] for c in curves), min(c.largest_n for c in curves), ""
     if at > largest:
-        times = f"{at / largest:.1f}".removesuffix(".0")
-        text = f"n = {format_number(at)} is {times} times the largest size measured: the {what} rests on the form"
-        text += " of the curves."
+        place = f"{at / largest:.1f}".removesuffix(".0") + " times the largest size measured"
+    elif at < smallest:
+        place = f"below the smallest size measured ({format_number(smallest)})"
+    if place:
+        text = f"n = {format_number(at)} is {place}: the {what} rests on the form of the curves."
         if any(c.default_interval == "confidence" for c in curves):
             text += f" {arg('form', 'auto')} predicts better there, with intervals calibrated on real curves."
         found.append(Message(text))

@@ -2,42 +2,44 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri, stdtrit
+from scipy.special import ndtri
 
-from curvewise.errors import CurvewiseWarning, InputError, Message, arg
+from curvewise.errors import InputError, Message, arg, warn_all
 from curvewise.learning.calibration import power_interval
+from curvewise.learning.diagnosis import is_below, not_followed
 from curvewise.learning.extrapolation import SHORTEST_PREFIX, Continuation, continue_curve
 from curvewise.learning.power import (
-    FINE_GRID,
     FORMS,
-    Basis,
-    Coefficients,
     Constants,
     GroupedRuns,
-    Noise,
-    NoiseAverage,
     PointScale,
     PowerFits,
-    Profile,
     bounds,
     check_choice,
-    error_of,
     fit_means,
+    simulate,
+    size_weights,
+)
+from curvewise.learning.profile import (
+    FINE_GRID,
+    Basis,
+    Coefficients,
+    NoiseAverage,
+    Profile,
+    RunNoise,
+    error_of,
     gain_of,
     large_sample_of,
     profile_replicates,
     reliance_of,
-    size_variance,
-    size_weights,
 )
 from curvewise.stats.intervals import crossing_interval
 from curvewise.text import (
@@ -50,7 +52,17 @@ from curvewise.text import (
     format_target,
     interval_cell,
 )
-from curvewise.types.results import FloatArray, Interval, Result, Unit, as_floats, check_level, data_frame, plain
+from curvewise.types.results import (
+    FloatArray,
+    Interval,
+    Result,
+    Unit,
+    as_floats,
+    check_level,
+    check_whole,
+    data_frame,
+    plain,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,9 +145,9 @@ class Curve(Result):
     def _band_points(self, n: FloatArray, level: float, interval: str, runs: float) -> tuple[FloatArray, FloatArray]:
         """Low and high of the curve at sizes n, in points, before clipping to what is possible."""
 
-    @abstractmethod
     def _likely_points(self, n: FloatArray) -> FloatArray:
         """The centre of the intervals at sizes n, in points, which the prior on γ does not move."""
+        return self._error_points(n)
 
     @abstractmethod
     def _gain_band(self, n: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
@@ -145,9 +157,9 @@ class Curve(Result):
     def _reliance_points(self, n: float) -> float:
         """β_N in points."""
 
-    @abstractmethod
     def _large_points(self, n: float) -> float:
         """e_N − β_N in points."""
+        return float(self._error_points(np.array([n]))[0]) - self._reliance_points(n)
 
     @property
     @abstractmethod
@@ -273,11 +285,10 @@ class Curve(Result):
         Warns
         -----
         CurvewiseWarning
-            If a size is more than four times the largest one measured.
+            If a size is more than four times the largest one measured, or below the smallest.
         """
         sizes = check_sizes_to_predict(n, least=1)
-        if (sizes > EXTRAPOLATION_LIMIT * self.largest_n).any():
-            warnings.warn(beyond_limit(float(sizes.max())), CurvewiseWarning, stacklevel=2)
+        warn_all(far_sizes(sizes, [self]))
         table = data_frame({"n": whole_sizes(sizes), **self.band(sizes, interval, level=level, runs=runs)})
         kind = interval or self.default_interval
         table.attrs.update({"interval": kind, "level": level} | ({"runs": runs} if kind == "prediction" else {}))
@@ -323,7 +334,7 @@ class Curve(Result):
             unit=self.unit,
             reached_at=self._reached_at(target, level),
             _place=self._place,
-            warnings=_reach_warnings(self, target, estimate, float(error)),
+            warnings=tuple(_reach_warnings(self, target, estimate, float(error))),
         )
 
     def _reached_at(self, target: float, level: float) -> float | None:
@@ -476,55 +487,6 @@ class Curve(Result):
         return note_on_estimates([self])
 
 
-@dataclass(frozen=True, eq=False)
-class RunNoise:
-    """The variance of one run of a curve at any size.
-
-    Attributes
-    ----------
-    data : GroupedRuns
-        Runs by size, in points.
-    sigma0_squared : float
-        Of the paper's model, in points².
-    noise : Noise or None
-        What the replicates say (B = 1); None to suppose the paper's model.
-    level, freedom : float
-        Variance where it is known best, and its degrees of freedom.
-    """
-
-    data: GroupedRuns
-    sigma0_squared: float
-    noise: Noise | None
-    level: float
-    freedom: float
-
-    def variance(self, n: FloatArray) -> FloatArray:
-        """Variance of one run at sizes n, in points²."""
-        held = np.minimum(n, self.data.n[-1])
-        if self.noise is None:
-            return self._paper(n)
-        share = float(self.noise.paper[0])
-        power = self.level * self.noise.relative_variance(held)[0]
-        return np.asarray(share * self._paper(held) + (1.0 - share) * power)
-
-    def half_width(self, n: FloatArray, level: float) -> FloatArray:
-        """Half the width of an interval for one new run about its mean, in points."""
-        z = float(ndtri(0.5 + level / 2.0))
-        if self.noise is None:
-            return z * np.sqrt(self._paper(n))
-        held = np.minimum(n, self.data.n[-1])
-        apart = np.log(held) - self.noise.centre[0]
-        freedom = 2.0 / (2.0 / self.freedom + self.noise.slope_variance[0] * apart**2)
-        # Below four degrees of freedom Satterthwaite's approximation is too wide by far.
-        t = np.asarray(stdtrit(np.maximum(freedom, 4.0), 0.5 + level / 2.0))
-        power = t * np.sqrt(self.level * self.noise.relative_variance(held)[0])
-        share = float(self.noise.paper[0])
-        return np.asarray(share * z * np.sqrt(self._paper(held)) + (1.0 - share) * power)
-
-    def _paper(self, n: FloatArray) -> FloatArray:
-        return size_variance(n, self.data.slope_variance(self.sigma0_squared), self.sigma0_squared)
-
-
 def estimate_columns(curves: Sequence[Curve], at: float | None = None) -> dict[str, Sequence[Any] | NDArray[Any]]:
     """Tabulate e_N and β_N with their intervals, and γ, one row per curve; N is each curve's own if None."""
     rows = [c.interval_at(at) for c in curves]
@@ -569,7 +531,7 @@ def readable_estimates(
 def note_on_estimates(curves: Sequence[Curve], level: float = 0.95, interval: str | None = None) -> str:
     """Name the quantities of :func:`readable_estimates` and the kind and level of their intervals."""
     kinds = list(dict.fromkeys(interval or c.default_interval for c in curves))
-    word = quantity(curves[0].unit) if curves else "error"
+    word = curves[0].unit.quantity if curves else "error"
     # The interval of β_N is by the power law, whatever the form; see interval_at.
     apart = "; β_N: confidence, of form power" if kinds == ["prediction"] else ""
     return f"{word.capitalize()} e_N and data-reliance β_N ({level:.0%} {' and '.join(kinds)} intervals{apart})"
@@ -673,7 +635,7 @@ class LearningCurve(Curve):
         fit = f"{self._data.total} runs at {len(self.n)} sizes"
         if len(self.n) > self.parameters and np.isfinite(self.r_squared):
             fit += f", R² = {self.r_squared:.3f}"
-        word = quantity(self.unit)
+        word = self.unit.quantity
         four = self._say(self.interval_at(reach).error)
         return (
             f"{self.learner}: at n = {format_number(self.largest_n)} the {word} is {self._say(at.error)}"
@@ -715,7 +677,10 @@ class LearningCurve(Curve):
         PowerFits
             Parameters of each refit, in the unit of the fit.
         """
-        points = refit_simulated(self, refits, rng)
+        data, draws = self._data, check_whole(refits, "refits", 1)
+        spread = data.run_variance(self.constants.sigma0_squared)
+        means = simulate(np.random.default_rng(rng), self._error_points(data.n), spread, data.runs, draws)
+        points = fit_means(data.n, data.runs, *means, self.form, self.weights, self.constants)
         back = self._scale.sign / self._scale.factor
         alpha, eta, delta = (v * back for v in (points.alpha, points.eta, points.delta))
         return PowerFits(alpha, eta, delta, points.gamma, points.objective)
@@ -776,7 +741,7 @@ class LearningCurve(Curve):
             slack = 1e-6 * (1.0 + np.abs(value))
             return np.asarray((value < ends[0] - slack) | (value > ends[1] + slack))
 
-        last, word = self.largest_n, quantity(self.unit)
+        last, word = self.largest_n, self.unit.quantity
         sizes = self.n[
             is_outside(self._law_points(self.n), self._linear_interval(error_of(self.n), 0.95, "confidence"))
         ]
@@ -817,9 +782,6 @@ class LearningCurve(Curve):
         _, eta, delta = self._points
         x = n**self.gamma
         return float(-2.0 * self.gamma * (eta * x + 2.0 * delta * x * x))
-
-    def _large_points(self, n: float) -> float:
-        return float(self._error_points(np.array([n]))[0]) - self._reliance_points(n)
 
     def _band_points(self, n: FloatArray, level: float, interval: str, runs: float) -> tuple[FloatArray, FloatArray]:
         if interval == "prediction":
@@ -943,27 +905,6 @@ class SamplesToReach(Result):
         return text
 
 
-def quantity(unit: Unit) -> str:
-    """Return what is measured: the loss, the score, or else the error."""
-    return unit.name if unit.name in ("loss", "score") else "error"
-
-
-def not_followed(departure: str, n: float, unit: Unit) -> str:
-    """Warn that answers beyond the largest size n do not follow the fitted law, and why."""
-    why = {
-        "negative": "The fitted law falls below 0",
-        "rising": f"The fitted law {'falls' if unit.name == 'score' else 'rises'} with more data",
-        "outside": "The prior on γ pulls the fitted law out of its own 95% interval",
-    }[departure]
-    follow = f"beyond n = {format_number(n)} answers follow a power law with α, η ≥ 0 instead"
-    return Message(f"{why}: {follow}. To extrapolate, use {arg('form', 'auto')}.")
-
-
-def is_below(value: float, floor: float) -> bool:
-    """Return True if a value is below what is possible, by more than rounding."""
-    return value < floor - 1e-9 * (1.0 + abs(value))
-
-
 def whole_sizes(n: FloatArray) -> NDArray[Any]:
     """Return training sizes as integers if all of them are.
 
@@ -974,9 +915,15 @@ def whole_sizes(n: FloatArray) -> NDArray[Any]:
     return n.astype(np.int64) if whole else n
 
 
-def beyond_limit(n: float) -> str:
-    """Warn of a size far beyond those measured, where the paper stops trusting its curves (§4.2)."""
-    return f"n = {format_number(n)} is more than four times the largest size measured: the form may not hold there."
+def far_sizes(n: FloatArray, curves: Sequence[Curve]) -> Iterator[str]:
+    """Warn of sizes below those measured, and of sizes so far beyond them that the paper trusts no curve (§4.2)."""
+    smallest, largest = max(c.n[0] for c in curves), min(c.largest_n for c in curves)
+    if n.min() < smallest:
+        text = f"n = {format_number(float(n.min()))} is below the smallest size measured ({format_number(smallest)})"
+        yield f"{text}: intervals hold less often there than they claim."
+    if n.max() > EXTRAPOLATION_LIMIT * largest:
+        text = f"n = {format_number(float(n.max()))} is more than four times the largest size measured"
+        yield f"{text}: the form may not hold there."
 
 
 def _reach(curve: Curve, target: float, level: float) -> tuple[float, float, float]:
@@ -1020,59 +967,26 @@ def _solve(at: Callable[[FloatArray], FloatArray], grid: FloatArray, target: flo
     return float(np.exp(high))
 
 
-def _reach_warnings(curve: Curve, target: float, estimate: float, error: float) -> tuple[str, ...]:
-    limit = EXTRAPOLATION_LIMIT * curve.largest_n
-    found = []
+def _reach_warnings(curve: Curve, target: float, estimate: float, error: float) -> Iterator[str]:
+    limit, unit = EXTRAPOLATION_LIMIT * curve.largest_n, curve.unit
     lowest, top = float(curve._data.mean.min()), float(curve._data.mean.max())
-    if curve.unit.name == "percent" and 0 < error < 0.1 * lowest and 100 * error <= top:
+    if unit.name == "percent" and 0 < error < 0.1 * lowest and 100 * error <= top:
         more = f"{100 * error:g}"
-        found.append(f"{error:g} is read as {error:g}%, far below every error measured: for {more}% ask for {more}")
-    if target <= bounds(curve.unit, curve._data.mean)[0]:
-        found.append(f"a curve never reaches an error of {error:g}, it can only come close: ask for a target above it")
+        yield f"{error:g} is read as {error:g}%, far below every error measured: for {more}% ask for {more}."
+    if target <= bounds(unit, curve._data.mean)[0]:
+        yield f"a curve never reaches an error of {error:g}, it can only come close: ask for a target above it."
     if np.isnan(estimate):
-        rises = "falls" if curve.unit.name == "score" else "rises"
-        found.append(f"{quantity(curve.unit)} {rises} with more data here: no size can be named")
+        rises = "falls" if unit.name == "score" else "rises"
+        yield f"{unit.quantity} {rises} with more data here: no size can be named."
     if limit < estimate < np.inf:
-        found.append(
+        yield (
             f"n = {format_size(estimate)} lies beyond four times the largest size measured ({format_number(limit)}),"
-            " where the data do not support the form of the curve"
+            " where the data do not support the form of the curve."
         )
-    if target >= float(curve._data.mean.max()) and curve.unit.bounded:
-        found.append(
+    if target >= top and unit.bounded:
+        yield (
             "every size measured is better than this already; targets are errors, so for an"
-            f" accuracy of 95% ask for {0.05 * curve.unit.top:g}"
+            f" accuracy of 95% ask for {0.05 * unit.top:g}."
         )
     elif estimate < curve.n[0]:
-        found.append("this lies below the smallest size measured")
-    return tuple(f"{text}." for text in found)
-
-
-def refit_simulated(curve: LearningCurve, refits: int, rng: int | np.random.Generator) -> PowerFits:
-    """Fit ``refits`` data sets drawn from the fitted curve and variance model, in points, in one vectorised call."""
-    if not isinstance(refits, int | np.integer) or refits < 1:
-        raise InputError("must be a whole number, at least 1.", argument="refits", value=refits)
-    data = curve._data
-    spread = data.run_variance(curve.constants.sigma0_squared)
-    mean, variance = simulate(np.random.default_rng(rng), curve._error_points(data.n), spread, data.runs, refits)
-    return fit_means(data.n, data.runs, mean, variance, curve.form, curve.weights, curve.constants)
-
-
-def simulate(
-    rng: np.random.Generator, centre: FloatArray, spread: FloatArray, runs: FloatArray, draws: int
-) -> tuple[FloatArray, FloatArray]:
-    """Draw size means and variances of normal runs, without drawing the runs.
-
-    Returns
-    -------
-    mean, variance : ndarray, shape (draws, S)
-        Variance is 0 where a size has one run.
-    """
-    mean = rng.standard_normal((draws, len(centre)))
-    mean *= np.sqrt(spread / runs)  # of a mean of F runs, σ²/F
-    mean += centre
-    variance = np.zeros((draws, len(centre)))
-    # The variance of F normal runs is σ² χ²/(F − 1), and a χ² on f degrees of freedom is twice a gamma of f/2.
-    for i in np.flatnonzero(runs >= 2):
-        free = runs[i] - 1.0
-        variance[:, i] = rng.standard_gamma(free / 2.0, draws) * (2.0 * spread[i] / free)
-    return mean, variance
+        yield "this lies below the smallest size measured."

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
 from curvewise.errors import InputError, arg
-from curvewise.learning.curve import LearningCurve, check_size, check_sizes_to_predict, quantity
-from curvewise.learning.power import SLOPE_STD
+from curvewise.learning.curve import LearningCurve, check_size, check_sizes_to_predict
+from curvewise.learning.profile import SLOPE_STD
 from curvewise.text import as_count, format_count, format_number, format_value
-from curvewise.types.results import FloatArray, Result, Unit, check_level
+from curvewise.types.results import FloatArray, Result, Unit, check_level, check_whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class SizePlan(Result):
             if k > 0
         ]
         now, then = (format_value(width, self.unit.name) for width in (self.width_now, self.width_then))
-        word = quantity(self.unit)
+        word = self.unit.quantity
         runs = f"add {' and '.join(steps)}" if steps else "add no runs"
         return (
             f"{self.learner}: to narrow the {self.level:.0%} interval of the {word} at n = {format_number(self.at)}"
@@ -110,8 +110,7 @@ def plan_sizes(
         raise InputError(f"Runs can be planned for a power law only: fit with {arg('form', 'power')}.")
     if not 0 < factor < 1:
         raise InputError("must lie between 0 and 1; 0.5 halves the width.", argument="factor", value=factor)
-    if not isinstance(max_runs, int | np.integer) or max_runs < 1:
-        raise InputError("must be a whole number, at least 1.", argument="max_runs", value=max_runs)
+    max_runs = check_whole(max_runs, "max_runs", 1)
     target = curve.largest_n if at is None else check_size(at, "at")
     candidates = curve.n if sizes is None else np.unique(check_sizes_to_predict(sizes))
     if len(candidates) == 0 or not np.isfinite(candidates).all():

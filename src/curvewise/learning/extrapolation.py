@@ -80,8 +80,6 @@ SMALLEST_RELATIVE = 1e-2
 
 _KNOTS = np.concatenate([np.arange(0.0, 8.0, 0.25), np.arange(8.0, 24.0), np.arange(24.0, 256.0, 8.0)])
 """Log ratios to the last size at which the lowest value so far is taken: nobody asks for more than e^248 times it."""
-_NEAR = 16
-"""Knots up to 40 times the last size, which are all that most questions need."""
 
 
 MOST_POINTS = 96
@@ -220,18 +218,12 @@ class LawEnsemble:
         # Lowest values so far at fixed sizes: between two of them a prediction lies between both.
         reach = np.log(sizes[beyond] / self.n_last)
         right = np.clip(np.searchsorted(_KNOTS, reach), 1, len(_KNOTS) - 1)
-        lowest = self._lowest_near if right.max() < _NEAR else self._lowest_far
-        values[beyond] = np.clip(values[beyond], lowest[right], lowest[right - 1])
+        values[beyond] = np.clip(values[beyond], self._lowest[right], self._lowest[right - 1])
         return values
 
     @cached_property
-    def _lowest_near(self) -> Array:
-        """Lowest value so far at the first of the knots."""
-        return np.minimum.accumulate(self._damped(self.n_last * np.exp(_KNOTS[:_NEAR])))
-
-    @cached_property
-    def _lowest_far(self) -> Array:
-        """Lowest value so far at all of the knots."""
+    def _lowest(self) -> Array:
+        """Lowest value so far at the knots."""
         return np.minimum.accumulate(self._damped(self.n_last * np.exp(_KNOTS)))
 
     def _damped(self, n_new: Array) -> Array:

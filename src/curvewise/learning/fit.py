@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings as python_warnings
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -12,53 +11,35 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import fdtrc, ndtr, psi, stdtrit, zeta
+from scipy.special import stdtrit
 
-from curvewise.errors import (
-    CurvewiseError,
-    CurvewiseWarning,
-    InputError,
-    Message,
-    arg,
-    list_names,
-    prefix,
-    quietly,
-    suggest,
-)
+from curvewise.errors import CurvewiseError, InputError, Message, arg, list_names, prefix, quietly, suggest, warn_all
 from curvewise.learning.calibration import ensemble_interval
 from curvewise.learning.curve import (
     EXTRAPOLATION_LIMIT,
     Curve,
     LearningCurve,
-    beyond_limit,
-    check_sizes_to_predict,
     estimate_columns,
-    is_below,
-    not_followed,
+    far_sizes,
     note_on_estimates,
-    quantity,
     readable_estimates,
-    refit_simulated,
 )
+from curvewise.learning.diagnosis import diagnose, is_below, is_near_chance, not_followed
 from curvewise.learning.extrapolation import SHORTEST_PREFIX, LawEnsemble, fit_ensemble, fit_member
 from curvewise.learning.power import (
     FORMS,
-    SLOPE_MEAN,
-    SLOPE_STD,
     Constants,
     GroupedRuns,
-    NoiseAverage,
     PowerFits,
-    Profile,
     bounds,
     check_choice,
     fit_means,
     group_runs,
-    profile_replicates,
     scale_for,
 )
+from curvewise.learning.profile import NoiseAverage, Profile, profile_replicates
 from curvewise.stats.intervals import excluded_level
-from curvewise.text import format_count, format_number, format_pvalue
+from curvewise.text import format_count, format_number
 from curvewise.types.measurements import Measurements
 from curvewise.types.results import FloatArray, Result, Unit, as_floats, count_missing, data_frame, same_names
 
@@ -142,8 +123,7 @@ def fit_learning_curve(
         notes.append(f"Accuracies were turned into errors: error = {read_as.top:g} − accuracy.")
     settings: dict[str, Any] = {"form": form, "weights": weights, "learner": learner, "constants": constants}
     curve = build_curve(data, read_as.once_read, chance=_error_of_guess(chance, read_as), notes=notes, **settings)
-    for message in curve.warnings:
-        python_warnings.warn(message, CurvewiseWarning, stacklevel=2)
+    warn_all(curve.warnings)
     return curve
 
 
@@ -247,6 +227,11 @@ def fit_learning_curves(
     guess = _error_of_guess(chance, read_as if read is None else Unit(read_as.name, guessed))
     curves = build_curves(data, kind, form=form, weights=weights, constants=constants, chance=guess, notes=notes)
     general = [*([left_out(lost, total)] if lost else []), *few]
+    if isinstance(frame, Measurements) and frame.variance is not None and frame.runs is None:
+        general.append(
+            "The variance of the means is not used, because no column says over how many runs each was taken: every"
+            f" mean counts as one run. Name that column with {arg('columns', {'runs': 'COLUMN'})}."
+        )
     if isinstance(frame, Measurements) and (shared := frame.shared_subsets):
         # Runs that differ in their seeds only carry less information than their number suggests.
         text = f"{format_count(shared, 'training subset')} with several runs each, which are not independent of each"
@@ -256,8 +241,7 @@ def fit_learning_curves(
     bootstrap = _bootstrap(curves, at, refits, rng) if refits else {}
     warnings = (*general, *_first_warnings(curves, failures))
     result = LearningCurves({**curves}, at, bootstrap, failures, warnings, tuple(general))
-    for message in result.warnings:
-        python_warnings.warn(message, CurvewiseWarning, stacklevel=2)
+    warn_all(result.warnings)
     return result
 
 
@@ -272,8 +256,9 @@ def fitted_curves(curves: Any, **options: Any) -> Any:
             return fit_learning_curves(curves, **options)
     for name, value in options.items():
         raise InputError(f"{arg(name, value)} is for measurements that are yet to be fitted, and these curves are.")
-    if isinstance(curves, Mapping) and all(isinstance(curve, Curve) for curve in curves.values()):
-        return [curve if curve.learner == name else replace(curve, learner=str(name)) for name, curve in curves.items()]
+    if isinstance(curves, Mapping):
+        named = {name: isinstance(curve, Curve) and curve.learner != name for name, curve in curves.items()}
+        return [replace(curves[name], learner=str(name)) if rename else curves[name] for name, rename in named.items()]
     return curves
 
 
@@ -376,11 +361,9 @@ class LearningCurves(Result):
         """
         with quietly():
             tables = [c.predict(n, interval, level=level, runs=runs) for c in self]
-        sizes = check_sizes_to_predict(n)
-        if (sizes > EXTRAPOLATION_LIMIT * min(c.largest_n for c in self)).any():
-            python_warnings.warn(beyond_limit(float(sizes.max())), CurvewiseWarning, stacklevel=2)
+        warn_all(far_sizes(tables[0]["n"].to_numpy(), list(self)))
         columns = {k: np.concatenate([t[k].to_numpy() for t in tables]) for k in ("n", "error", "low", "high")}
-        found = data_frame({"learner": np.repeat([c.learner for c in self], len(sizes)), **columns})
+        found = data_frame({"learner": np.repeat([c.learner for c in self], len(tables[0])), **columns})
         found.attrs = tables[0].attrs
         return found
 
@@ -554,10 +537,10 @@ def _bootstrap(curves: Mapping[str, Curve], at: float | None, refits: int, seed:
             raise InputError("needs one of the power-law forms.", argument="refits", value=refits)
         # Seeded by the curve's own data, so that adding a learner changes nothing for the others.
         own = np.frombuffer(curve.mean.tobytes(), dtype=np.uint32)
-        fits = refit_simulated(curve, refits, np.random.default_rng([seed, *own.tolist()]))
-        n, scale = curve.largest_n if at is None else at, curve._scale
-        errors, reliance = scale.values(fits.errors_at(n)[:, 0]), fits.reliance_at(n) / scale.factor
-        draws = np.stack([errors, reliance, scale.values(fits.alpha), fits.gamma])
+        fits = curve.bootstrap(refits, rng=np.random.default_rng([seed, *own.tolist()]))
+        n = curve.largest_n if at is None else at
+        reliance = fits.reliance_at(n) * curve._scale.sign
+        draws = np.stack([fits.errors_at(n)[:, 0], reliance, fits.alpha, fits.gamma])
         low, high = np.percentile(draws, [2.5, 97.5], axis=1)
         rows.append(np.concatenate([draws.std(axis=1, ddof=1 if refits > 1 else 0), low, high]))
     labels = [f"{q}_{s}" for s in ("se", "q025", "q975") for q in ("e_N", "beta_N", "alpha", "gamma")]
@@ -601,29 +584,20 @@ def _check_several_sizes(data: GroupedRuns, unit: Unit) -> None:
 
 
 def build_curve(
-    data: GroupedRuns,
-    unit: Unit,
-    *,
-    learner: str = "learner",
-    form: str = "power",
-    weights: str = "size",
-    constants: Constants = Constants(),  # noqa: B008 (frozen)
-    chance: float | None = None,
-    notes: Sequence[str] = (),
+    data: GroupedRuns, unit: Unit, *, learner: str = "learner", **options: Any
 ) -> LearningCurve | EnsembleCurve:
-    """Fit a curve to grouped runs given in ``unit``; warnings are kept on the result only."""
+    """Fit a curve to grouped runs given in ``unit``, as :func:`build_curves`; warnings are kept on the result only."""
     _check_several_sizes(data, unit)
-    options: dict[str, Any] = {"form": form, "weights": weights, "constants": constants}
-    return build_curves({learner: data}, unit, **options, chance=chance, notes=notes)[learner]
+    return build_curves({learner: data}, unit, **options)[learner]
 
 
 def build_curves(
     data: Mapping[str, GroupedRuns],
     unit: Unit,
     *,
-    form: str,
-    weights: str,
-    constants: Constants,
+    form: str = "power",
+    weights: str = "size",
+    constants: Constants = Constants(),  # noqa: B008 (frozen)
     chance: float | None = None,
     notes: Sequence[str] = (),
 ) -> dict[str, LearningCurve | EnsembleCurve]:
@@ -681,14 +655,10 @@ def _power_curve(
     free, terms = FORMS[common["form"]]
     parameters = terms + int(free and constants.gamma is None)
     x = points.n**gamma
-    found = diagnose(
-        points, alpha + eta * x + delta * x * x, constants, gamma=gamma, parameters=parameters, unit=common["unit"]
-    )
-    found += _misread(common["unit"], points.mean)
+    law: dict[str, Any] = {"gamma": gamma, "parameters": parameters, "chance": chance, "unit": common["unit"]}
+    found = diagnose(points, alpha + eta * x + delta * x * x, constants, **law)
     if is_below(alpha, bounds(common["unit"], points.mean)[0]):
         found.append(not_followed("negative", float(points.n[-1]), common["unit"]))
-    if chance is not None:
-        found += near_chance(points, chance)
     return LearningCurve(
         **common,
         warnings=tuple(map(Message, found)),
@@ -713,8 +683,6 @@ def _ensemble_curve(common: dict[str, Any], chance: float | None) -> EnsembleCur
     fit = fit_ensemble if form == "auto" else partial(fit_member, form)
     ensemble = fit(points.n, points.mean, stderr, **limits)
     found = diagnose(points, ensemble.predict(points.n), constants, chance=chance, unit=common["unit"])
-    if chance is not None:
-        found += near_chance(points, chance, extrapolator=True)
     if len(points.n) == 2 and form != "last":
         found.append(
             "Two sizes do not determine a curve, and none is fitted: the last mean is carried"
@@ -727,7 +695,7 @@ def _ensemble_curve(common: dict[str, Any], chance: float | None) -> EnsembleCur
         )
     return EnsembleCurve(
         **common,
-        warnings=tuple(map(Message, [*found, *_misread(common["unit"], points.mean)])),
+        warnings=tuple(map(Message, found)),
         members=dict(zip(ensemble.members, ensemble.weights.tolist(), strict=True)),
         rolling_error=dict(ensemble.rolling_error),
         _ensemble=ensemble,
@@ -763,7 +731,7 @@ class EnsembleCurve(Curve):
 
     def sentences(self) -> str:
         """A few sentences: the error now, at twice and at four times the data."""
-        word = quantity(self.unit)
+        word = self.unit.quantity
         now, twice, four = (
             self._say(self.interval_at(k * self.largest_n).error) for k in (1.0, 2.0, EXTRAPOLATION_LIMIT)
         )
@@ -788,9 +756,6 @@ class EnsembleCurve(Curve):
         low, high = self._clip(*self._band_points(n, level, "prediction", np.inf))
         now = float(self._error_points(np.array([self.largest_n]))[0])
         return (now - high) / self._scale.factor, (now - low) / self._scale.factor
-
-    def _likely_points(self, n: FloatArray) -> FloatArray:
-        return self._error_points(n)
 
     @cached_property
     def _power(self) -> PowerFits:
@@ -833,211 +798,3 @@ class EnsembleCurve(Curve):
         outside = excluded_level(interval, target)
         above = float(self._error_points(size)[0]) > target
         return 0.5 * (1.0 + outside) if above else 0.5 * (1.0 - outside)
-
-
-def _misread(unit: Unit, mean: FloatArray) -> Iterator[str]:
-    # Fractions read as percentages lie below 1; accuracies given as fractions and turned first, above 99.
-    if unit.name == "percent" and (float(mean.max()) <= 1.0 or float(mean.min()) >= 99.0):
-        yield f"All errors lie within 1% of 0 or of 100%: if these are fractions, pass {arg('unit', 'fraction')}."
-
-
-GAMMA_USUAL = (-0.85, -0.15)
-"""γ outside this range is flagged; the paper's 41 curves lie inside it."""
-
-
-def diagnose(
-    data: GroupedRuns,
-    fitted: FloatArray,
-    constants: Constants,
-    *,
-    gamma: float | None = None,
-    parameters: int = 0,
-    chance: float | None = None,
-    unit: Unit = Unit(),  # noqa: B008 (frozen)
-) -> list[str]:
-    """Find the ways in which a learning curve misbehaves, as warnings.
-
-    Parameters
-    ----------
-    data : GroupedRuns
-        Runs per size, in points.
-    fitted : ndarray, shape (S,)
-        The fitted curve at the sizes.
-    constants : Constants
-        σ0², and whether the intervals suppose the paper's variance.
-    gamma, parameters : float, int, optional
-        Exponent and number of parameters of a power law; none for a form made to extrapolate, whose shape and fit
-        are not judged.
-    chance : float, optional
-        Error of a blind guess in points, for a form made to extrapolate.
-    unit : Unit
-        Unit of the measurements, for the texts.
-    """
-    variance = data.run_variance(constants.sigma0_squared)
-    noise = np.sqrt(variance / data.runs)
-    found = [*_too_little(data, parameters)]
-    if constants.noise == "paper" and spread_trend(data, variance) < 0.005:
-        found.append(
-            "The spread of the runs does not fall with n as σ0² + σ̂²/n says: the largest sizes are"
-            f" noisier than modelled, and intervals there are too narrow. Use {arg('noise', 'estimated')}."
-        )
-    fall = "rise" if unit.name == "score" else "fall"  # points fall whatever the unit
-    flat = (
-        f"No {fall} is shown: the means at the smallest and the largest size differ by less than three standard errors"
-    )
-    flat += "." if gamma is None else ", so that γ and the asymptote are not determined by the data."
-    flat += " More runs, or smaller sizes, would show one."
-    if gamma is None and chance is None:
-        flat += f" If this is the {quantity(unit)} of a blind guess, pass {arg('chance')}: the intervals then allow for"
-        flat += f" any {fall}."
-    found += _misshapen(data, noise, flat, unit)
-    if gamma is not None:
-        found += _ill_fitting(data, fitted, variance, gamma, parameters)
-    return found
-
-
-def _too_little(data: GroupedRuns, parameters: int) -> Iterator[str]:
-    sizes = len(data.n)
-    if sizes < parameters:
-        yield (
-            f"{sizes} sizes cannot determine {parameters} parameters: γ is held by the prior alone."
-            f" Add sizes, or use {arg('form', 'sqrt')}."
-        )
-    if not data.replicated:
-        # Two standard deviations of the prior of the exponent.
-        low, high = (f"n^{SLOPE_MEAN + k * SLOPE_STD:.1f}".replace("-", "−") for k in (-2, 2))
-        what = "One run per size" if (data.runs < 2).all() else "Means without their variance"
-        yield (
-            f"{what}: the noise of a run is judged only by how far the sizes lie from the curve,"
-            f" and assumed to vary as a power of n between {low} and {high}. Repeat"
-            " some sizes, the largest among them if you can."
-        )
-    elif (data.known_variance <= (1e-9 * data.mean) ** 2).all():
-        yield (
-            "Runs of equal size agree exactly: were they trained with the same seed and data?"
-            " Intervals that rest on their spread are too narrow."
-        )
-    if 1 < data.n[-1] / data.n[0] < 4:
-        yield (
-            f"The sizes span a factor of {data.n[-1] / data.n[0]:.1f} only: the shape of the curve"
-            " is poorly determined. Go down to an eighth of the largest size if you can."
-        )
-
-
-def _misshapen(data: GroupedRuns, noise: FloatArray, flat: str, unit: Unit) -> Iterator[str]:
-    score = unit.name == "score"
-    rises = f"{quantity(unit).capitalize()} {'falls' if score else 'rises'}"
-    # Three standard errors: over the usual five sizes noise alone flags about one curve in two hundred.
-    rise = data.mean[1:] - data.mean[:-1]
-    limit = 3.0 * np.hypot(noise[1:], noise[:-1])
-    total = float(data.mean[0] - data.mean[-1])
-    total_noise = 3.0 * math.hypot(noise[0], noise[-1])
-    if total < -total_noise:
-        lower = f"If lower is better, pass {arg('unit', 'loss')}; if not,"
-        higher = f"If these are accuracies or scores, pass {arg('higher_is_better', True)}; if not,"
-        yield (
-            f"{rises} with more data from the smallest to the largest size. {lower if score else higher} a power law"
-            " cannot describe this, and the training of the large runs deserves a look."
-        )
-    elif (rise > limit).any():
-        where = int(np.argmax(rise - limit))
-        yield (
-            f"{rises} from n = {format_number(data.n[where])} to n = {format_number(data.n[where + 1])} by"
-            " more than noise explains: a peak or a dip, which a power law smooths over."
-        )
-    elif abs(total) <= total_noise:
-        yield flat
-
-
-def near_chance(data: GroupedRuns, chance: float, *, extrapolator: bool = False) -> Iterator[str]:
-    """Flag sizes whose error is within a tenth of a blind guess.
-
-    Parameters
-    ----------
-    data : GroupedRuns
-        Runs per size, in points.
-    chance : float
-        Error of a blind guess in points.
-    extrapolator : bool
-        Whether the form fitted is one of those made to extrapolate.
-    """
-    near = is_near_chance(data.mean, chance)
-    if not near.any():
-        return
-    up_to = f"Up to n = {format_number(data.n[near].max())} the error is within a tenth of chance"
-    beyond = int(len(data.n) - np.flatnonzero(near)[-1] - 1)
-    if not extrapolator:
-        yield (
-            f"{up_to}, where a power law does not hold: leave those sizes out, or extrapolate with"
-            f" {arg('form', 'auto')}."
-        )
-    elif beyond == 0:
-        yield (
-            f"{up_to}: the runs do not show when learning begins, and the error with more data may"
-            " be anything below. Train at larger sizes."
-        )
-    else:
-        yield (
-            f"{up_to}: those sizes say little about the rest of the curve. Leave them out"
-            f" ({arg('largest', beyond) if beyond > 1 else 'remove their rows'}) and compare."
-        )
-
-
-def is_near_chance(mean: FloatArray, chance: float) -> NDArray[np.bool_]:
-    """Return where errors (S,) are within a tenth of a blind guess, both in points."""
-    # Near chance curves are flat, whatever law they follow later.
-    return np.asarray(mean > chance - 0.1 * abs(chance))
-
-
-def _ill_fitting(
-    data: GroupedRuns, fitted: FloatArray, variance: FloatArray, gamma: float, parameters: int
-) -> Iterator[str]:
-    low, high = GAMMA_USUAL
-    if len(data.n) >= parameters and not low <= gamma <= high:
-        yield (
-            f"γ = {gamma:.2f} is far from the usual −½: check that the hyperparameters suit all sizes, and that the"
-            " smallest sizes are not near chance."
-        )
-    p = lack_of_fit(data, fitted, variance, parameters)
-    # The grid ends at −0.99 and −0.01: there γ is not an estimate but a bound.
-    at_end = gamma <= -0.985 or gamma >= -0.015
-    # Strict, because a study fits many curves and each is tested.
-    if p < 1e-3:
-        yield (
-            f"The fitted form misses the means by more than the spread of the runs allows"
-            f" (lack of fit, {format_pvalue(p)}): a poor fit."
-            + (" γ is at the end of the range searched. " if at_end else " ")
-            + f"Extrapolate with {arg('form', 'auto')}."
-        )
-
-
-def lack_of_fit(data: GroupedRuns, fitted: FloatArray, variance: FloatArray, parameters: int) -> float:
-    """p-value of the F test of the size means against the curve; NaN without replicates.
-
-    Misfit Σ F_i(ē_i − ê_i)²/σ_i² on S − p degrees of freedom, against the spread within sizes.
-    """
-    between = len(data.n) - parameters
-    within = float(data.freedom.sum())
-    if between < 1 or within < 1:
-        return float("nan")
-    weight = 1.0 / variance
-    spread = float((data.freedom * data.known_variance) @ weight) / within
-    misfit = float((data.runs * (data.mean - fitted) ** 2) @ weight) / between
-    return float(fdtrc(between, within, misfit / spread)) if spread > 0 else float("nan")
-
-
-def spread_trend(data: GroupedRuns, variance: FloatArray) -> float:
-    """p-value, one-sided, that log s²/σ² does not rise with log n; NaN with one replicated size.
-
-    The logarithm of a mean square on f degrees of freedom has mean ψ(f/2) − log(f/2) and variance
-    ψ′(f/2).
-    """
-    known = np.flatnonzero(data.known_variance > 0)
-    if len(known) < 2:
-        return float("nan")
-    half = data.freedom[known] / 2.0
-    logs = np.log(data.variance[known] * half / variance[known]) - psi(half)
-    weight = 1.0 / zeta(2.0, half)  # ψ′
-    x = np.log(data.n[known])
-    x = x - (weight @ x) / weight.sum()
-    return float(ndtr(-(weight @ (x * logs)) / np.sqrt(weight @ (x * x))))

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError, arg
 from curvewise.text import format_count
-from curvewise.types.results import FloatArray, check_labelled, data_frame
+from curvewise.types.results import FloatArray, check_labelled, check_whole, data_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -218,9 +218,7 @@ def geometric_sizes(total: int, count: int = 5, ratio: float = 2.0, *, minimum: 
     >>> geometric_sizes(100, count=8, minimum=10)
     (12, 25, 50, 100)
     """
-    for name, value in (("count", count), ("minimum", minimum)):
-        if value < 1:
-            raise InputError("must be at least 1.", argument=name, value=value)
+    count, minimum = check_whole(count, "count", 1), check_whole(minimum, "minimum", 1)
     if not ratio > 1:
         raise InputError("must be larger than 1.", argument="ratio", value=ratio)
     if total < minimum:

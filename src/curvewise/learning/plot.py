@@ -15,11 +15,11 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 from scipy.special import chdtri
 
-from curvewise.drawing.axes import SizeAxis, finish_values, tick_log_values
+from curvewise.drawing.axes import SizeAxis, finish_values, log_sizes, tick_log_values
 from curvewise.drawing.labels import safe_names, safe_text
 from curvewise.drawing.marks import draw_estimates, finish, key_dot, mark_value, note, warned
 from curvewise.drawing.panels import END, end_places, name_ends
@@ -52,7 +52,6 @@ from curvewise.learning.curve import (
     check_curves,
     check_size,
     check_sizes_to_predict,
-    quantity,
 )
 from curvewise.learning.design import SizePlan
 from curvewise.learning.fit import LearningCurves, fit_learning_curves
@@ -415,20 +414,17 @@ def plot_reach(result: SamplesToReach, ax: Axes | None = None) -> Axes:
     # An interval without end gets an arrowhead, which needs room.
     limits = min(known) / room, max(known) * (room if np.isfinite(result.high) else 4.0)
     with canvas(ax, 2.3) as (ax, _):
-        ax.set_xscale("log")
-        ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda n, _: format_number(n)))
-        ax.xaxis.set_minor_formatter(NullFormatter())
+        ax.set_xlim(*limits)
+        log_sizes(ax)
         (shade,) = colours_of([result.learner], [result._place])
         ends = [result.estimate], [result.low], [result.high]
         draw_estimates(ax, [0.0], ends, shade, limits=limits, gid=REACH, marker="D", size=6.0)
-        ax.set_xlim(*limits)
         name = safe_text(result.learner)
         ax.set_ylim(-1.0, 1.0)
         ax.set_yticks([0.0], labels=[name])
         ax.tick_params(axis="y", length=0)
         target = format_target(result.error, result.unit.name)
-        ax.set_xlabel(safe_text(f"number of training samples that reaches {quantity(result.unit)} {target}", 80))
+        ax.set_xlabel(safe_text(f"number of training samples that reaches {result.unit.quantity} {target}", 80))
         write_caption(ax, [result.sentences(), *warned(result, 2)], indent=len(name) / 14)
     return ax
 
@@ -457,7 +453,7 @@ def plot_plan(result: SizePlan, ax: Axes | None = None) -> Axes:
         ax.set_ylabel("runs")
         now, then = (format_value(width, unit) for width in (result.width_now, result.width_then))
         said = (
-            f"{result.learner[:60]}: the interval of the {quantity(result.unit)} at n = {format_number(result.at)} is"
+            f"{result.learner[:60]}: the interval of the {result.unit.quantity} at n = {format_number(result.at)} is"
             f" expected to narrow from {now} to {then}, for {format_number(result.samples)} training samples."
         )
         key = [(have, "runs measured"), (extra, "runs to add")]

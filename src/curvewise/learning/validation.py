@@ -28,7 +28,7 @@ from curvewise.learning.power import (
 )
 from curvewise.stats.intervals import paired_t_test
 from curvewise.text import format_count, format_number, format_value
-from curvewise.types.results import FloatArray, Result, Unit, as_floats, count_missing
+from curvewise.types.results import FloatArray, Result, Unit, as_floats, check_whole, count_missing
 
 PAPER_ROWS = (*(("power", scheme) for scheme in WEIGHTS), ("sqrt", "size"), ("sqrt2", "size"), ("power2", "size"))
 """Forms and weights of the table in the paper's Fig. 2, in its order."""
@@ -297,8 +297,7 @@ def measure_stability(
     forms = tuple(FORMS) if forms is None else tuple(_listed(forms, "forms", "power"))
     for form in forms:
         check_choice("forms", form, tuple(FORMS))
-    if not isinstance(draws, int | np.integer) or draws < 2:
-        raise InputError("must be a whole number from 2.", argument="draws", value=draws)
+    draws = check_whole(draws, "draws", 2)
     points = data.in_points(scale)
     # The variance of one run, modelled where there is only one.
     spread = np.where(points.freedom > 0, points.variance, points.run_variance(constants.sigma0_squared))
@@ -397,8 +396,7 @@ def check_variance_model(curves: Sequence[Curve], *, draws: int = 999, rng: int 
         Their seed.
     """
     curves = check_curves(curves)
-    if not isinstance(draws, int | np.integer) or draws < 1:
-        raise InputError("must be a whole number from 1.", argument="draws", value=draws)
+    draws = check_whole(draws, "draws", 1)
     parts = []
     for c in curves:
         known = (c.runs > 1) & np.isfinite(c.variance)

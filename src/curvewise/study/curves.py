@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from curvewise.errors import CurvewiseError, InputError, StoreError, importing, warn_all
 from curvewise.learning.partition import Partition, entropy_of, geometric_sizes, partition_training_set
 from curvewise.progress import progress_bar
+from curvewise.reading.roles import direction, is_score
 from curvewise.reading.table import is_missing
 from curvewise.store.read import AnyPath, MissingRun, read_run
 from curvewise.store.record import data_digest, describe, run_id
@@ -87,7 +88,7 @@ def measure_learning_curve(
         What is held out: a fraction, a number of examples, or a test set of its own.
     metric : str or callable
         ``"error"``, the share of wrong predictions; the name of a scikit-learn scorer; a scorer; or
-        a function ``(y_true, y_pred) -> float`` with values in ``unit``. Scores between 0 and 1
+        a function ``(y_true, y_pred) -> float`` with values in ``unit``. Values of scorers between 0 and 1
         become errors, ``1 - score``; negated losses become losses.
     unit : {"fraction", "percent", "loss", "score"}
         Unit of the measured values.
@@ -506,7 +507,22 @@ def resolve_metric(metric: MetricLike, unit: str) -> Metric:
     if not callable(metric):
         problem = "pass 'error', the name of a scikit-learn scorer, or a function (y_true, y_pred) -> float."
         raise InputError(problem, argument="metric", value=metric)
+    _check_meaning(metric, meaning)
     return Metric(describe(metric), meaning, function=metric)
+
+
+def _check_meaning(metric: Callable[..., float], unit: Unit) -> None:
+    """Refuse a function whose name says the opposite of the unit, such as accuracy_score for a share of errors."""
+    function = getattr(metric, "func", metric)  # of functools.partial
+    name, higher = getattr(function, "__name__", ""), direction(getattr(function, "__name__", ""))
+    # A function of one's own that is called a score may return anything; one of scikit-learn does not.
+    if is_score(name) and not str(getattr(function, "__module__", "")).startswith("sklearn."):
+        return
+    if higher is not None and higher != unit.higher_is_better:
+        better, taken = ("higher", "errors") if higher else ("lower", "scores")
+        way = "pass the name of a scorer, or unit='score'" if higher else "pass unit='loss'"
+        problem = f"is {name}, for which {better} is better, and values in unit={unit.name!r} are {taken}: {way}."
+        raise InputError(problem, argument="metric")
 
 
 def _from_scorer(metric: Any, unit: Unit) -> Metric:

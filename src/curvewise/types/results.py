@@ -118,6 +118,11 @@ class Unit:
         return "%" if self.name == "percent" else ""
 
     @property
+    def quantity(self) -> str:
+        """Name of what is measured: the loss, the score, or else the error."""
+        return self.name if self.name in ("loss", "score") else "error"
+
+    @property
     def once_read(self) -> Unit:
         """The unit of what :meth:`errors` returns: accuracies have become errors."""
         return Unit(self.name) if self.bounded else self
