@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from scipy.special import ndtri, stdtrit
+from scipy.special import stdtrit
 
 from curvewise.errors import CurvewiseError
 from curvewise.report.content import Figure, Report, Reproduce, Runs
@@ -197,7 +196,7 @@ def _lowest(findings: StudyFindings) -> tuple[str, ...]:
 
 def _without_spread(findings: StudyFindings, row: Mapping[str, Any]) -> str:
     """Describe runs with the same error: identical ones, or different ones whose spread says nothing of the mean."""
-    from curvewise.response.curve import wilson
+    from curvewise.stats.intervals import wilson_interval
     from curvewise.study.status import apart_from_seeds, outcome_of
     from curvewise.study.study import label_of
 
@@ -215,7 +214,7 @@ def _without_spread(findings: StudyFindings, row: Mapping[str, Any]) -> str:
     examples = chosen[0].record["arrays"].get("predictions", {}).get("shape", [0])[0]
     if findings.unit != "fraction" or not examples:
         return f"{shown} {where}, no spread in {count} runs."
-    low, high = (float(end) for end in wilson(np.array(value), np.array(examples), float(ndtri(0.975))))
+    low, high = map(float, wilson_interval(value, examples))
     interval = format_interval(Interval(value, low, high), findings.unit)
     return f"{interval} {where}, the same in {count} runs (Wilson's interval for {examples:,} test examples)."
 
