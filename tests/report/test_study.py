@@ -22,7 +22,7 @@ from curvewise.report.lenses import StudyFindings
 from curvewise.report.page import page_of, write_report
 from curvewise.report.results import results_report
 from curvewise.report.study import BEST, _lowest, advise_folds, study_report
-from curvewise.response.curve import wilson
+from curvewise.stats import wilson_interval
 from curvewise.study import Design, Learner, Study, load_study
 from curvewise.study import status as standings
 from curvewise.study.status import planned_runs
@@ -298,7 +298,7 @@ def test_only_runs_with_the_same_predictions_are_called_identical(tmp_path):
     assert study_report(seeds).answer[0].endswith("2 runs with identical predictions.")
     folds = small(tmp_path / "folds", ["bayes"], [50, 100], folds=2)
     planned, examples = planned_runs(folds), len(folds.predictions(n=100).labels)
-    low, high = (float(end) for end in wilson(np.array(0.1), np.array(examples), 1.959964))
+    low, high = (float(end) for end in wilson_interval(0.1, examples))
     said = lowest({"error": [0.1], "std": [0.0]}, planned, folds)
     assert "identical" not in said
     assert format_interval((0.1, low, high), "fraction") in said
