@@ -74,7 +74,7 @@ def test_a_budget_without_an_interior_minimum_is_dropped_and_named():
     runs["loss"] = np.where(
         runs["flops"] == 1e18, 5.0 + 1e-8 * runs["params"] + (runs["params"] / 1e9) ** 2, runs["loss"]
     )
-    with pytest.warns(CurvewiseWarning, match=r"1e\+18 FLOP is left out"):
+    with pytest.warns(CurvewiseWarning, match=r"1e\+18 FLOP: left out"):
         fit = fit_isoflops({k: v[small] for k, v in runs.items()})
     assert len(fit.budget) == 4
     assert [round(np.log10(c)) for c, _ in fit.dropped] == [18]

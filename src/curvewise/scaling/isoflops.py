@@ -170,7 +170,7 @@ def fit_isoflops(
     law = fit_power_law(c, np.exp(log_n), std=error if weighted else None, level=level)
     a, k = law.exponent, law.coefficient
     notes = [*given.warnings, *input_warnings(given)]
-    notes += [Message(f"The budget {budget:.3g} FLOP is left out: {why}.") for budget, why in dropped]
+    notes += [Message(f"{budget:.3g} FLOP: left out ({why}).") for budget, why in dropped]
     if len(minima) == 2:
         notes.append("Two budgets fix a power law exactly: there are no intervals.")
     warn_all(notes)
