@@ -43,6 +43,7 @@ PLAIN: dict[str, Draw] = {
     "heavy tail of bad ones": lambda r, n: -np.exp(r.standard_normal(n)),
     "30% failed": lambda r, n: np.where(r.random(n) < 0.3, 0.1, r.beta(8, 3, n)),
     "two digits": lambda r, n: np.round(r.beta(6, 2, n), 2),
+    "exponential tail of good ones": lambda r, n: r.standard_exponential(n),
     "heavy tail of good ones": lambda r, n: np.exp(r.standard_normal(n)),
 }
 
