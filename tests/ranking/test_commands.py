@@ -94,6 +94,17 @@ def test_a_table_with_agreement_cost_and_certainty(rank, tmp_path):
     assert float(rows[0]["knn"]) > float(rows[2]["knn"])
 
 
+def test_ranks_without_doubt_have_an_interval_and_all_checkpoints_are_no_choice(rank):
+    out = words(rank().out)
+    assert "strong 1 [1, 1]" in out
+    assert "weak 3 [3, 3]" in out
+    few = words(rank("--reliability", "1").out)
+    assert "fine-tune the first 1 checkpoint." in few
+    none = words(rank("--reliability", "0").out)
+    assert "fine-tune all 3 checkpoints: the examples do not narrow the choice." in none
+    assert "fine-tune the first" not in none
+
+
 def test_the_seed_decides_everything(rank):
     one, again, other = (rank("--json", "--measures", "nleep", "--seed", seed).document for seed in (1, 1, 2))
     for found in (one, again, other):

@@ -415,6 +415,20 @@ def test_a_measure_in_reverse_is_not_called_the_best() -> None:
     assert "reverse" not in right
 
 
+def test_the_best_is_said_to_be_better_only_where_all_pairs_show_it() -> None:
+    judged = judge_rankings(made(size=24, noise=(0.6, 0.7, 5.0)))
+    (close,), (far,) = (judged.comparisons(["m0", other]).rows for other in ("m1", "m2"))
+    said = "significantly better than m2, but not than m1 (at 0.05 by Holm for all pairs)"
+    assert close.pvalue > 0.05 > far.pvalue * 6
+    assert said in judged.sentences()
+    assert said in judged.summary()
+    assert "parameters" not in judged.sentences().split(" (at 0.05 by Holm for all pairs)")[0]  # told after it
+    pairs = {frozenset((r.one, r.two)): r.adjusted for r in judged.comparisons().rows}
+    assert pairs[frozenset(("m0", "m2"))] < 0.05 < pairs[frozenset(("m0", "m1"))]
+    assert "; not significantly better than m0 (" in judge_rankings(made(noise=(0.6, 0.61))).sentences()
+    assert "significantly better" not in judge_rankings(made(noise=(0.6,)), ["m0"]).sentences()
+
+
 def test_references_of_an_unbounded_score_are_not_in_per_cent() -> None:
     table = CheckpointScores(["a", "b", "scratch"], [28.0, 26.0, 25.0], {"m": [1, 0, np.nan]}, reference=("scratch",))
     columns = judge_rankings(table, k=1).reference_columns()

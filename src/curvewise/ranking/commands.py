@@ -747,7 +747,10 @@ def show_ranking(page: Page, result: CheckpointRanking) -> None:
         few = len(result.top) < result.ranked
         first = f"Fine-tune {', '.join(result.top)}; for" if few else "For"
         many = format_count(result.enough(), "checkpoint")
-        page.say(f"{first} 90% certainty that the best is among them, fine-tune the first {many}.")
+        advice = f"fine-tune the first {many}."
+        if result.enough() == result.ranked:
+            advice = f"fine-tune all {many}: the examples do not narrow the choice."
+        page.say(f"{first} 90% certainty that the best is among them, {advice}")
     warn_each(result.all_warnings)
 
 

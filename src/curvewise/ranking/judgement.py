@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
-from curvewise.errors import InputError, arg, suggest
+from curvewise.errors import InputError, arg, list_names, suggest
 from curvewise.ranking.agreement import (
     CORRELATIONS,
     FEWEST,
@@ -34,6 +34,8 @@ from curvewise.stats.tests import holm, sign_flip_pvalue
 from curvewise.text import format_count, format_pvalue, format_table, mark_best, pvalue_text
 from curvewise.types.results import FloatArray, Interval, Result, check_level
 
+# Measures that a sentence names.
+NAMED = 5
 # Stands for the task in rows that are means over tasks.
 AVERAGE = "average"
 
@@ -410,6 +412,8 @@ class RankingJudgement(Result):
     warnings: tuple[str, ...] = ()
     _pools: Mapping[str, Pool] = field(default_factory=dict, repr=False)
     _permutations: int = field(default=9999, repr=False)
+    _compared: dict[str, RankingComparisons] = field(default_factory=dict, init=False, repr=False)
+    """Comparisons of every pair by Kendall, by group, once :meth:`sentences` needs them."""
 
     def row(self, measure: str, task: str | None = None, *, group: str | None = None) -> JudgementRow:
         """Return the row of a measure on one task or on average over tasks; ``group`` is the last by default."""
@@ -573,6 +577,7 @@ class RankingJudgement(Result):
         first = "Best is" if best.kendall.estimate >= 0 else "None orders checkpoints as accuracies do; the highest is"
         text = f"{where} {first} {best.measure}{' (a baseline)' if best.baseline else ''}: Kendall "
         text += f"{best.kendall}" + "".join(f", Rel@{k} {v:.3f}" for k, v in best.rel.items())
+        text += self._shown_better(best.measure, known, group)
         others: dict[str, list[str]] = {}
         for value in self.values:
             found = {r.measure: r.value(value) for r in known if not math.isnan(r.value(value))}
@@ -594,6 +599,29 @@ class RankingJudgement(Result):
                 verb = "lies" if r.below == 1 else "lie"
                 text += f". {r.below} of {r.n} checkpoints {verb} below {r.reference} for {r.task}"
         return f"{text}."
+
+    def _shown_better(self, best: str, rows: Sequence[JudgementRow], group: str) -> str:
+        """Say which measures the best is significantly better than, and which not, the highest of them first.
+
+        All pairs count, as in :meth:`comparisons`: which one is the best is seen in the same data.
+        """
+        against = [] if self.against_baseline is None else self.against_baseline.rows
+        told = {best, *(r.two for r in against if r.group == group)}  # the best baseline has a sentence of its own
+        ordered = sorted(rows, key=lambda r: -r.kendall.estimate)
+        others = [r.measure for r in ordered if r.measure not in told]
+        if not others:
+            return ""
+        share = 1 - self.level
+        if group not in self._compared:
+            self._compared[group] = self.comparisons(group=group)
+        sure = [r for r in self._compared[group].rows if r.adjusted <= share]
+        behind = {r.two if r.difference.estimate > 0 else r.one for r in sure if best in (r.one, r.two)}
+        better = [name for name in others if name in behind]
+        rest = [name for name in others if name not in better]
+        parts = [f"significantly better than {list_names(better, NAMED, quoted=False)}"] if better else []
+        if rest:
+            parts.append(f"not {'' if better else 'significantly better '}than {list_names(rest, NAMED, quoted=False)}")
+        return f"; {', but '.join(parts)} (at {share:.2g} by Holm for all pairs)"
 
 
 # Tasks below which no arrangement of signs is rarer than 5%.

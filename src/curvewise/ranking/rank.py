@@ -493,11 +493,11 @@ def rank_text(rank: float, low: float, high: float) -> str:
     """Write a rank and the ranks that are possible.
 
     >>> rank_text(1.0, 1.0, 3.0), rank_text(2.0, 2.0, 2.0), rank_text(1.5, float("nan"), float("nan"))
-    ('1 [1, 3]', '2', '1.5')
+    ('1 [1, 3]', '2 [2, 2]', '1.5')
     """
     if np.isnan(rank):
         return "–"
-    return f"{rank:g}" + (f" [{low:.0f}, {high:.0f}]" if np.isfinite(low) and low < high else "")
+    return f"{rank:g}" + (f" [{low:.0f}, {high:.0f}]" if np.isfinite(low) else "")
 
 
 def _whole(ranks: FloatArray) -> NDArray[Any]:
