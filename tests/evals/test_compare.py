@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import curvewise as cw
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import CurvewiseWarning, InputError, quietly
 from curvewise.evals import Evals
 from curvewise.evals.pairs import pair_tests
 
@@ -317,3 +317,15 @@ def test_differences_that_do_not_vary_leave_the_p_value_of_unbounded_scores_unkn
     with pytest.warns(CurvewiseWarning, match="3 questions only"):
         c = cw.compare_evals(Evals(scores, ("a", "b"), list("xyz"), range=(-np.inf, np.inf)), "a", "b")
     assert (c.verdict, "p unknown" in c.summary(), "nan" in c.summary()) == ("undecided", True, False)
+
+
+def test_two_files_without_names_are_told_the_right_call(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, last in (("a", 0), ("b", 1)):
+        (tmp_path / f"{name}.csv").write_text(f"question,score\n1,1\n2,0\n3,{last}\n")
+    with pytest.raises(InputError) as told:
+        cw.compare_evals("a.csv", "b.csv")
+    call = 'compare_evals({"a": "a.csv", "b": "b.csv"}, "a", "b")'
+    assert call in str(told.value)
+    with quietly():
+        assert cw.compare_evals({"a": "a.csv", "b": "b.csv"}, "a", "b").wins == (0, 1)

@@ -248,6 +248,27 @@ def test_models_with_different_tasks_are_told_how_to_choose() -> None:
     assert load_evals(rows, task="t2").shape == (2, 1, 1)
 
 
+@pytest.mark.parametrize("missing", ["refuse", "drop"])
+def test_models_that_share_no_question_are_not_told_to_drop_or_choose_a_task(missing) -> None:
+    rows = {"model": list("aab"), "task": ["t1", "t2", "t3"], "question": list("xyz"), "score": [1, 0, 1]}
+    with pytest.raises(InputError, match="no two share a question") as told:
+        load_evals(rows, missing=missing)
+    assert "drop" not in str(told.value)
+    assert "task=" not in str(told.value)
+    assert "models='a'" in str(told.value)
+    assert load_evals(rows, missing=missing, models="a").shape == (1, 2, 1)
+    del rows["task"]
+    with pytest.raises(InputError, match="No two models share a question") as told:
+        load_evals(rows, missing=missing)
+    assert "drop" not in str(told.value)
+    assert "wrong" not in str(told.value)
+    some = {"model": list("aabbcc"), "task": list("tutuvw"), "question": list("xyxyzz"), "score": [1] * 6}
+    with pytest.raises(InputError, match="Choose with task='t'") as told:  # two of three share two tasks
+        load_evals(some, missing=missing)
+    assert "drop" not in str(told.value)
+    assert load_evals(some, task="t").shape == (2, 1, 1)
+
+
 # Groups, scales and what differs between models.
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import inspect
 import json
 import os
 import pickle
@@ -287,3 +288,10 @@ def test_a_keyword_that_there_is_not(load) -> None:
         TypeError, match=r"load_evals\(\) got an unexpected keyword argument 'taks'. Did you mean 'task'"
     ):
         load({"question": [1], "score": [1]}, taks="x")
+
+
+def test_help_shows_what_can_be_chosen_with_its_defaults() -> None:
+    shown = inspect.signature(cw.load_evals).parameters
+    for name in ("task", "models", "repeats", "range", "higher_is_better"):
+        assert shown[name].kind is inspect.Parameter.KEYWORD_ONLY
+        assert shown[name].default is None

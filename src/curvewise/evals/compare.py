@@ -32,7 +32,7 @@ POPULATIONS = {
 def compare_evals(
     e: Evals | Any,
     a: str,
-    b: str,
+    b: str | None = None,
     metric: str | None = None,
     *,
     margin: float | None = None,
@@ -52,7 +52,7 @@ def compare_evals(
     e : Evals, path, DataFrame or other source of :func:`load_evals`
         Scores of models on questions.
     a, b : str
-        The two models.
+        The two models; both are needed.
     metric : str, optional
         "mean" (the default), "pass@k" or "pass^k".
     margin : float, optional
@@ -75,6 +75,12 @@ def compare_evals(
     ('a', '0.082 [0.051, 0.113]')
     """
     check_level(level)
+    if b is None:
+        raise InputError(
+            "is missing: name the two models. Two files, each of one model, are compared by "
+            'compare_evals({"a": "a.csv", "b": "b.csv"}, "a", "b").',
+            argument="b",
+        )
     e = as_evals(e)
     if a == b:
         raise InputError(f"a and b are both {brief(a)}: name two models.", argument="b", value=b)

@@ -20,6 +20,7 @@ from curvewise.reading.table import large_files
 from curvewise.types.results import Result
 
 Missing = Literal["refuse", "wrong", "drop"]
+Repeats = Literal["samples", "seeds"]
 
 
 def load_evals(
@@ -27,7 +28,13 @@ def load_evals(
     metric: str | Sequence[str] | None = None,
     filter: str | Sequence[str] | None = None,
     missing: Missing = "refuse",
-    **options: Unpack[EvalOptions],
+    *,
+    task: str | Sequence[str] | None = None,
+    models: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
+    repeats: Repeats | None = None,
+    range: tuple[float, float] | None = None,
+    higher_is_better: bool | None = None,
+    **reading: Unpack[LogReading],
 ) -> Evals:
     """Read scores of models on questions out of evaluation logs or tables.
 
@@ -123,7 +130,19 @@ def load_evals(
     >>> e.scores[:, :, 0].tolist()
     [[0.0, 1.0], [1.0, 1.0]]
     """
-    evals = align(*_read_logs(paths, metric=metric, filter=filter, missing=missing, **options))
+    found = _read_logs(
+        paths,
+        metric=metric,
+        filter=filter,
+        missing=missing,
+        task=task,
+        models=models,
+        repeats=repeats,
+        range=range,
+        higher_is_better=higher_is_better,
+        **reading,
+    )
+    evals = align(*found)
     warn_all(evals.warnings)
     return evals
 
@@ -141,18 +160,23 @@ def as_evals(e: Any, argument: str = "e") -> Evals:
     return load_evals(e)
 
 
-class EvalOptions(TypedDict, total=False):
-    """Keywords of :func:`load_evals`: which of the scores, and how files and tables are read."""
+class LogReading(TypedDict, total=False):
+    """Keywords of :func:`load_evals` that say how files and tables are read."""
 
-    task: str | Sequence[str] | None
-    models: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None
-    repeats: Literal["samples", "seeds"] | None
-    range: tuple[float, float] | None
-    higher_is_better: bool | None
     columns: ColumnMap | None
     wide: Literal["models"] | None
     unfinished: bool
     allow_large: bool
+
+
+class SurveyOptions(LogReading, total=False):
+    """Keywords of :func:`survey_evals`."""
+
+    task: str | Sequence[str] | None
+    models: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None
+    repeats: Repeats | None
+    range: tuple[float, float] | None
+    higher_is_better: bool | None
 
 
 def _read_logs(
@@ -239,7 +263,7 @@ def survey_evals(
     metric: str | Sequence[str] | None = None,
     filter: str | Sequence[str] | None = None,
     missing: Missing = "refuse",
-    **options: Unpack[EvalOptions],
+    **options: Unpack[SurveyOptions],
 ) -> EvalsSurvey:
     """Look at what logs hold: tasks, models, questions, samples, metrics and filters to choose from, missing cells.
 

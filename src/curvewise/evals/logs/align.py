@@ -537,6 +537,8 @@ def _refuse_missing(
     what: str, empty: NDArray[np.bool_], order: Sequence[str], questions: Sequence[Question], seeded: bool
 ) -> InputError:
     """Say which models lack which questions, and what can be done."""
+    left = int((~empty.any(axis=0)).sum())
+    apart = not seeded and len(order) > 1 and not np.any((~empty).sum(axis=0) > 1)
     tasks = np.array([task for task, _ in questions])
     names = list(dict.fromkeys(tasks.tolist()))
     whole = {task: [m for m in range(len(order)) if not empty[m][tasks == task].all()] for task in names}
@@ -546,11 +548,13 @@ def _refuse_missing(
             for task, having in list(whole.items())[:5]
         )
         more = f"; and {len(names) - 5} more tasks" if len(names) > 5 else ""
-        common = sorted(names, key=lambda task: -len(whole[task]))
-        return InputError(
-            f"{what}: the models were not given the same tasks. {listed}{more}. Choose with {arg('task', common[0])}, "
-            f"or {arg('models')}; or pass {arg('missing', 'drop')} to leave out questions that not all models have."
-        )
+        common = max(names, key=lambda task: len(whole[task]))
+        drop = f"; or pass {arg('missing', 'drop')} to leave out questions that not all models have" if left else ""
+        remedy = f"Choose with {arg('task', common)}, or {arg('models')}{drop}."
+        if apart:
+            remedy = f"Give logs of the same tasks, or read one model by itself with {arg('models', order[0])}."
+        same = "the models were not given the same tasks" + (", and no two share a question" if apart else "")
+        return InputError(f"{what}: {same}. {listed}{more}. {remedy}")
     none = [name for name, own in zip(order, empty, strict=True) if own.all()]
     if not seeded and none and len(order) > 1:
         others = [name for name in order if name not in none]
@@ -569,10 +573,14 @@ def _refuse_missing(
         f"{brief(order[m])} lacks {int(empty[m].sum()):,}{where}, the first {brief(name)}" for m, name in first.items()
     )
     more = f"; and {len(lacking) - 3} more models" if len(lacking) > 3 else ""
-    left = int((~empty.any(axis=0)).sum())
     remain = f"{left:,} of {format_count(len(questions), 'question')} would remain"
     drop = f", or {arg('missing', 'drop')} to leave them out ({remain})" if left else ""
     hint = ""
+    if apart:
+        return InputError(
+            f"{what}: {each}{more}. No two models share a question: are the ids of the same questions written alike? "
+            f"If they are, each model can only be read by itself, with {arg('models', order[0])}."
+        )
     if not left and seeded:
         hint = f" If seeds are not those of trainings, pass {arg('columns', {'seed': None})}."
     elif not left and len(order) > 1:
