@@ -494,6 +494,8 @@ def test_a_name_beside_the_chart_is_not_broken_and_columns_stay(opened: Opened, 
         heights = page.eval_on_selector_all(".reading tbody bdi", "all => all.map((e) => e.offsetHeight)")
         assert len(heights) == 3
         assert len(set(heights)) == 1, "every name takes one line"
+        heads = page.eval_on_selector_all(".reading thead th:not(:first-child)", "all => all.map((e) => e.offsetWidth)")
+        assert min(heads) > (60 if width > 1000 else 100), "columns share the width"
     page.set_viewport_size({"width": 1200, "height": 900})
     places = []
     for n in (25, 400, 10_000):
