@@ -335,7 +335,7 @@ def test_a_ranking_is_headed_by_its_unit(unit, higher):
         for i, (name, level) in enumerate({"one": 70.0, "two": 90.0}.items())
     ]
     ranking = cw.rank_learners(curves)
-    assert list(ranking.readable()) == ["learner", unit, "chance best"]
+    assert list(ranking.readable()) == ["learner", unit, "chance of being best"]
     assert ranking.readable()[unit][0].bold
     assert "error" in ranking.columns()  # the machine's name is the same in every unit
 

@@ -142,7 +142,7 @@ def test_the_ranking_is_a_forest_plot_with_chances(fit):
     chances = [t.get_text() for t in of(ax.texts, "curvewise-chance")]
     assert chances[0] == "chance of being best"
     assert chances[1:] == [format_chance(p) for p in result.probability_best]
-    assert chances[1] == result.readable()["chance best"][0], "the table says the same"
+    assert chances[1] == result.readable()["chance of being best"][0], "the table says the same"
     assert "Bars: 95% confidence intervals" in caption(ax)
     assert "90% prediction intervals" in caption(draw(replace(result, kind="prediction", level=0.9)))
 

@@ -486,6 +486,24 @@ def test_numbers_beside_the_chart_do_not_run_into_each_other(opened: Opened, tmp
         assert max(over) <= 0, width
 
 
+def test_a_name_beside_the_chart_is_not_broken_and_columns_stay(opened: Opened, tmp_path: Path) -> None:
+    laws = {"neighbours": (3.0, 40.0), "fir": (5.0, 20.0), "logistic": (4.0, 30.0)}
+    page = opened(written(tmp_path, results_report(curves_of("fraction", laws))))
+    for width in (1200, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        heights = page.eval_on_selector_all(".reading tbody bdi", "all => all.map((e) => e.offsetHeight)")
+        assert len(heights) == 3
+        assert len(set(heights)) == 1, "every name takes one line"
+        heads = page.eval_on_selector_all(".reading thead th:not(:first-child)", "all => all.map((e) => e.offsetWidth)")
+        assert min(heads) > (60 if width > 1000 else 100), "columns share the width"
+    page.set_viewport_size({"width": 1200, "height": 900})
+    places = []
+    for n in (25, 400, 10_000):
+        page.get_by_label("Training size n as a number").fill(str(n))
+        places.append(page.eval_on_selector_all(".reading thead th", "all => all.map((e) => e.offsetLeft)"))
+    assert places[0] == places[1] == places[2]
+
+
 def column(page: Any, table: str, index: int) -> list[str]:
     return page.eval_on_selector_all(f"{table} tbody tr", f"all => all.map((r) => r.children[{index}].textContent)")
 

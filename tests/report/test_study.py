@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import sys
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 
 import curvewise as cw
 from curvewise.cli.app import main
-from curvewise.errors import neutral
+from curvewise.errors import CurvewiseWarning, neutral
 from curvewise.learning.partition import partition_training_set
 from curvewise.report.content import WAYS
 from curvewise.report.lenses import StudyFindings
@@ -382,6 +383,21 @@ def test_the_advice_to_add_folds_fits_the_training_examples():
     assert "more than 3 training subsets of 470 examples do not fit into 1,437 examples" in full
     assert "Add folds at smaller sizes (up to 11 at n = 120 and 5 at n = 240), or use a larger training set." in full
     assert advice(400, [100, 200], [4, 2]).endswith("without sharing. Use a larger training set.")
+
+
+def test_the_advice_to_add_folds_agrees_with_the_warning_of_folds_that_share():
+    with pytest.warns(CurvewiseWarning) as caught:
+        partition = partition_training_set(1437, [100, 300, 1000], 5, stratify=False)
+    told = [str(w.message) for w in caught]
+    assert [text.partition(":")[0] for text in told] == ["n=300", "n=1000"]
+    assert "without sharing, at most 4 fit at this size." in told[0]
+    assert "without sharing, at most 1 fit at this size." in told[1]
+    advice = advise_folds(partition, 1000)
+    assert "more than 1 training subset of 1,000 examples does not fit into 1,437 examples" in advice
+    assert "Add folds at smaller sizes (up to 14 at n = 100), or use a larger training set." in advice
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # none where no more than these are asked for
+        partition_training_set(1437, [100, 300, 1000], [14, 4, 1], stratify=False)
 
 
 def test_seeds_on_one_of_several_subsets_are_said_to_be(tmp_path, ran_report):

@@ -211,6 +211,15 @@ class TestResult:
         assert " Best is one, CCI" in said
         assert "task: " not in said
 
+    def test_methods_on_different_sizes_are_not_ranked(self) -> None:
+        given = [r for r in rows() if (r["method"], r["n"]) != ("two", 10000)]
+        with pytest.warns(CurvewiseWarning, match="not comparable"):
+            said = measure(given).summary()
+        assert "a: one, CCI" in said
+        assert "best is" not in said
+        assert "CCIs rest on different sizes, and methods are not ranked" in said
+        assert "a: best is one, CCI" in measure(given, sizes=[100, 1000]).summary()
+
     def test_a_name_cannot_break_a_table(self) -> None:
         given = rows({"scratch": CURVES["scratch"], "**a**|b": CURVES["one"]})
         line = measure(given).table().splitlines()[2]
@@ -365,6 +374,29 @@ class TestAssumedMaximal:
     @QUIET
     def test_methods_left_out_do_not(self) -> None:
         assert "scratch" in measure(maximal=None, methods=["two"]).maximal["a"].source
+
+    @QUIET
+    def test_methods_left_out_lend_their_spread(self) -> None:
+        """Which methods are measured changes no interval: the spread of one run rests on all the rows."""
+        given = [r for r in rows() if r["method"] != "one" or r["seed"] == 0]
+        noisy = [{**r, "risk": r["risk"] + 0.05 * r["seed"]} if r["method"] == "two" else r for r in given]
+        every, alone = measure(noisy), measure(noisy, methods=["one"])
+        assert alone.methods == ("one",)
+        assert [c.method for c in alone.curves] == ["scratch", "one"]
+        a, b = (found.improvement("a", "one") for found in (every, alone))
+        assert (a.cci, a.pvalue) == (b.cci, b.pvalue)
+        assert b.adjusted == b.pvalue, "one test, without a correction for those left out"
+        for name in ("gain", "gain_low", "gain_high"):
+            np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+        assert a.gain_ends.significant_at == b.gain_ends.significant_at
+        dropped = measure([r for r in noisy if r["method"] != "two"]).improvement("a", "one")
+        assert dropped.cci.high - dropped.cci.low < b.cci.high - b.cci.low
+
+    @QUIET
+    def test_failures_of_methods_left_out_are_not_told(self) -> None:
+        given = [{**r, "risk": np.nan} if (r["method"], r["n"], r["seed"]) == ("two", 100, 0) else r for r in rows()]
+        assert any("failed run" in text for text in measure(given).warnings)
+        assert not any("failed run" in text for text in measure(given, methods=["one"]).warnings)
 
     def test_a_control_that_is_assumed_elsewhere_is_said_to_be(self) -> None:
         with pytest.warns(CurvewiseWarning, match="asymptote"):

@@ -556,7 +556,7 @@ class LearnerRanking(Result):
     def readable(self) -> Mapping[str, Sequence[Any]]:
         """Return one row per learner, the best prediction first."""
         table = dict(super().readable())
-        table["chance best"] = [
+        table["chance of being best"] = [
             format_chance(float(p)) for p in self.probability_best[: len(table.pop("probability best"))]
         ]
         return table

@@ -236,7 +236,7 @@ def _notes(subsets: list[IntArray], codes: IntArray) -> Iterator[str]:
         yield (
             f"n={n}: the {len(subsets)} subsets share examples, {int((uses > 1).sum())} of "
             f"{len(codes)} are used up to {int(uses.max())} times, so these runs are not "
-            "independent; fewer folds avoid it."
+            f"independent; without sharing, at most {len(codes) // n} fit at this size."
         )
     lacking = [s for s in subsets if len(np.unique(codes[s])) < classes]
     if n < classes:

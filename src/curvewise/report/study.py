@@ -18,7 +18,7 @@ from curvewise.errors import CurvewiseError
 from curvewise.report.content import Figure, Report, Reproduce, Runs
 from curvewise.report.lenses import StudyFindings, find_all
 from curvewise.report.results import QUESTIONS, first_sentences, verdict_on_transfer
-from curvewise.text import format_interval, format_value
+from curvewise.text import format_count, format_interval, format_value
 from curvewise.types.results import Interval
 
 if TYPE_CHECKING:
@@ -147,7 +147,9 @@ def advise_folds(partition: Partition, n: int) -> str:
         return f"To decide, add folds at n = {n:,}: four times as many halve the interval."
     if most > there:
         return f"To decide, add folds at n = {n:,}: up to {most:,} training subsets fit without sharing examples."
-    full = f"more than {there:,} training subsets of {n:,} examples do not fit into {partition.total:,} examples"
+    fit = min(there, most)  # subsets beyond those that fit share examples
+    full = f"more than {format_count(fit, 'training subset')} of {n:,} examples {'does' if fit == 1 else 'do'} not fit "
+    full += f"into {partition.total:,} examples"
     smaller = [f"{fits:,} at n = {size:,}" for size, (now, fits) in room.items() if size < n and fits > now]
     way = f"Add folds at smaller sizes (up to {' and '.join(smaller[-2:])}), or use" if smaller else "Use"
     return f"To decide, more data are needed: {full} without sharing. {way} a larger training set."

@@ -268,7 +268,7 @@ def measure(
     table
         Risks by method and training size.
     method
-        Only this one, or several such as new,old; may be repeated.
+        Only this one, or several such as new,old; may be repeated. How much runs vary is taken from all.
     task
         Only this one, or several such as a,b; may be repeated.
     sizes
@@ -843,7 +843,7 @@ def _by_cci(rows: Iterable[Improvement]) -> list[Improvement]:
 
 
 def _answer(result: TransferResult, task: str, every: bool) -> str:
-    from curvewise.transfer.result import worse_than_scratch
+    from curvewise.transfer.result import on_different_sizes, worse_than_scratch
 
     rows = _by_cci(r for r in result.improvements if r.task == task)
     lead = led(result, task)
@@ -863,7 +863,9 @@ def _answer(result: TransferResult, task: str, every: bool) -> str:
         elif not best.significant:
             how = f" (Holm's correction for {len(tested)} tests)" if len(tested) > 1 else ""
             cci += f", not significantly different from 0{how}"
-    if len(known) > 1:  # the next, and whether the best is better than it
+    if on_different_sizes(known):
+        cci += "; CCIs rest on different sizes, and methods are not ranked"
+    elif len(known) > 1:  # the next, and whether the best is better than it
         cci += f", the highest; next is {short(known[1].method)}, {decimals([known[1].cci.estimate])[0]}"
         cci += _lead(result, best, known[1:])
     sentences = [f"{short(best.method)} has CCI {cci}."]
@@ -900,7 +902,8 @@ def _verdict(result: TransferResult, best: Improvement) -> str:
     if not known:
         pays = f"{name} {'is ahead' if best.cci.estimate > 0 else 'is behind'} (one run each: no test)"
     text = f"{pays}: at n = {format_number(n)}, the largest size, its {risk} is {own} and that of {result.scratch} "
-    text += f"{scratch}, a gain of {format_interval(interval)}"
+    # The table's gain is calibrated; this one is in the unit of the risks.
+    text += f"{scratch}, a gain of {format_interval(interval)} in {risk}"
     if known and not math.isnan(interval.low) and interval.low <= 0 <= interval.high:
         text += ", which is not significant"
     elif known and interval.high < 0:

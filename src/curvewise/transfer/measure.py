@@ -79,7 +79,9 @@ def measure_transfer(
     sizes : sequence of float, or dict by task, optional
         Training sizes to use; all by default.
     methods, tasks : sequence of str, optional
-        Which to measure; all by default.
+        Which to measure; all by default. Methods that are left out lend their spread to means of one run, so that
+        intervals between given controls do not depend on the choice. They stand for no control, and Holm's correction
+        does not count them. Drop their rows to leave them out of everything.
     level : float
         Coverage of the intervals.
 
@@ -166,12 +168,9 @@ def measure_transfer(
         raise InputError("is empty: name at least one, or leave it out for all.", argument="tasks", value=tasks)
     cells = []
     for name in risks.task_names if tasks is None else dict.fromkeys(tasks):
-        keep = risks.tasks == name
-        if methods is not None:
-            keep &= np.isin(risks.methods, [risks.scratch, *methods])
-        own = risks.select(keep)
+        own = risks.of(task=name)
         chosen = _choose_sizes(risks, own, sizes, name)
-        cells.append(group_runs(own, name, chosen))
+        cells.append(group_runs(own, name, chosen, methods))
         _check_maximal(cells[-1], weight)
     curves = tuple(_curve(task, method, level) for task in cells for method in (task.scratch, *task.methods))
     rows: list[Improvement] = []

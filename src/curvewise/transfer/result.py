@@ -349,8 +349,7 @@ _NOTES = {
 def _cells_of_task(rows: Sequence[Improvement | None], digits: int) -> list[Cell]:
     """Write the improvements of one task: value [low, high], the best in bold, with signs for the notes."""
     cells = mark_best([math.nan if r is None else r.cci.estimate for r in rows], digits)
-    known = [r for r in rows if r is not None and not math.isnan(r.cci.estimate)]
-    differ = len({tuple(r.n.tolist()) for r in known}) > 1
+    differ = on_different_sizes([r for r in rows if r is not None])
     found = []
     for row, cell in zip(rows, cells, strict=True):
         signs = "‡" if cell.bold and differ else ""
@@ -376,11 +375,13 @@ def _summarise_task(result: TransferResult, task: str) -> str:
     worse = worse_than_scratch(known, result.scratch)
     if worse:
         text += f"{'N' if nameless else 'n'}{worse[1:]} "
-    text += f"{'B' if nameless or worse else 'b'}est is " if len(known) > 1 else ""
+    mixed = on_different_sizes(known)
+    text += f"{'B' if nameless or worse else 'b'}est is " if len(known) > 1 and not mixed else ""
     cci = format_number(best.cci.estimate, 3)
     if not math.isnan(best.cci.low):
         cci = format_interval(best.cci)
     text += f"{best.method}, CCI {cci}"
+    text += "; CCIs rest on different sizes, and methods are not ranked" if mixed else ""
     tested = [r for r in known if not math.isnan(r.pvalue)]
     share = 1 - result.level
     if len(tested) > 1 and not worse:
@@ -411,6 +412,11 @@ def worse_than_scratch(rows: Sequence[Improvement], scratch: str) -> str:
     none = "no method beats" if len(worse) == len(rows) else "no method is significantly better than"
     how = f" after Holm's correction for {len(tested)} tests" if len(tested) > 1 else ""
     return f"{none} {scratch}; {names} {'is' if len(worse) == 1 else 'are'} significantly worse{how}."
+
+
+def on_different_sizes(rows: Sequence[Improvement]) -> bool:
+    """Tell whether the CCIs of a task rest on different sizes, so that they are not comparable."""
+    return len({tuple(r.n.tolist()) for r in rows if not math.isnan(r.cci.estimate)}) > 1
 
 
 AVERAGE = "average"

@@ -35,7 +35,9 @@ TIE = 1e-12
 Row = TypeVar("Row")
 
 
-def group_runs(risks: TransferRisks, task: str, sizes: FloatArray | None = None) -> TaskRuns:
+def group_runs(
+    risks: TransferRisks, task: str, sizes: FloatArray | None = None, methods: Sequence[str] | None = None
+) -> TaskRuns:
     """Group the runs of one task into cells of method and size.
 
     Parameters
@@ -47,6 +49,8 @@ def group_runs(risks: TransferRisks, task: str, sizes: FloatArray | None = None)
         Name of the task.
     sizes : ndarray, optional
         Training sizes to be used; all by default.
+    methods : sequence of str, optional
+        Those to be used beside scratch; all by default. Others lend their spread, but do not stand for a control.
     """
     own, scratch = risks.of(task=task), risks.scratch
     blind, maximal = risks.blind.get(task), risks.maximal.get(task)
@@ -77,9 +81,11 @@ def group_runs(risks: TransferRisks, task: str, sizes: FloatArray | None = None)
         fold=None if good.folds is None else _codes(good.folds),
         line=_lines(own)[~lost],
     )
+    chosen = set(names if methods is None else (scratch, *methods))
+    measured = np.array([method in chosen for method, _ in cells])
     best = None
     if maximal is None:
-        best = int(np.argmin(runs.mean))
+        best = int(np.argmin(np.where(measured, runs.mean, np.inf)))
         error, (method, n) = runs.error(runs.of_mean(best)), list(cells)[best]
         maximal = Control(
             float(runs.mean[best]),
@@ -90,7 +96,7 @@ def group_runs(risks: TransferRisks, task: str, sizes: FloatArray | None = None)
         )
     if blind is None:
         # Any number above the risks would do for CCI; the largest mean keeps the scale within 0 and 1.
-        worst = int(np.argmax(runs.mean))
+        worst = int(np.argmax(np.where(measured, runs.mean, -np.inf)))
         method, n = list(cells)[worst]
         source = f"largest observed risk ({method}, n = {format_number(n)})"
         blind = Control(float(runs.mean[worst]), 0.0, source, assumed=True)
@@ -100,7 +106,7 @@ def group_runs(risks: TransferRisks, task: str, sizes: FloatArray | None = None)
         raise _wrong_order(task, blind, maximal, turned=risks.turned)
     failed = zip(own.methods[lost].tolist(), own.n[lost].tolist(), strict=True)
     used = {n for _, n in cells} if sizes is None else set(sizes.tolist())
-    left = {key: i for key, i in cells.items() if key[1] in used}
+    left = {key: i for key, i in cells.items() if key[0] in chosen and key[1] in used}
     there = {method for method, _ in left}
     # Rows that are the same as another; without seeds and folds that may be chance.
     columns = [np.asarray(c).tolist() for c in good.columns().values()]
@@ -111,7 +117,7 @@ def group_runs(risks: TransferRisks, task: str, sizes: FloatArray | None = None)
         methods=tuple(m for m in names if m in there and m != scratch),
         runs=runs,
         cells=left,
-        failed=dict(Counter(key for key in failed if key[1] in used)),
+        failed=dict(Counter(key for key in failed if key[0] in chosen and key[1] in used)),
         blind=blind,
         maximal=maximal,
         best=best,
