@@ -47,7 +47,7 @@ WORST_CASE = (
     "the two trainings find unrelated examples hard, which is the worst case"
     " (give their disagreement, or pilots of both)"
 )
-"""What a plan assumes that knows the examples of one training only."""
+"""Assumption of a plan that knows the examples of one training only."""
 _PILOT = either("pilot=…", "a FILE of pilot runs")
 
 
