@@ -519,3 +519,62 @@ def test_the_prediction_is_the_median_of_the_chances():
         said.append(found.probability_best[0])
         right.append(found.learners[0] == best)
     assert np.mean(right) > np.mean(said) - 0.12
+
+
+PUBLISHED = {
+    "pretr_ft": (
+        *(42.91, 40.49, 42.38, 47.9, 46.75, 47.4, 44.3, 45.67, 46.62, 42.71),
+        *(32.35, 32.77, 32.17, 31.63, 32.6, 32.73, 32.57, 31.93),
+        *(26.37, 26.43, 26.47, 26.37, 21.72, 22.48, 18.88),
+    ),
+    "no_pretr_ft": (
+        *(74.04, 74.48, 74.07, 74.4, 75.95, 74.97, 74.02, 75.8, 74.6, 74.27),
+        *(57.59, 58.45, 58.13, 58.44, 59.46, 58.14, 58.71, 58.22),
+        *(45.01, 43.64, 45.06, 44.63, 35.36, 35.2, 27.92),
+    ),
+}
+"""Errors in percent of Hoiem et al. 2021, with and without pretraining."""
+
+
+def published(name, form="power", **options):
+    n = np.repeat([25.0, 50, 100, 200, 400], [10, 8, 4, 2, 1])
+    data = group_runs(n, np.array(PUBLISHED[name]))
+    return build_curve(data, cw.types.Unit("percent"), learner=name, form=form, **options)
+
+
+def test_a_crossing_beyond_what_the_data_support_is_called_an_extrapolation():
+    c = cw.compare_learning_curves(published("pretr_ft"), published("no_pretr_ft"))
+    assert c.crossing.estimate > 4000
+    (told,) = [w for w in c.warnings if "crossing" in w]
+    assert told.startswith("The crossing near n = 4,200 is an extrapolation: it lies beyond four times the largest")
+    assert told in c.to_dict()["warnings"]
+    rng = np.random.default_rng(0)
+    near = cw.compare_learning_curves(learner(rng, 8, 150, "steep"), learner(rng, 14, 90, "flat"))
+    assert 50 < near.crossing.estimate < 200
+    assert not any("crossing" in w for w in near.warnings)
+
+
+@pytest.mark.parametrize(("form", "kind"), [("power", "confidence"), ("auto", "prediction")])
+def test_intervals_have_the_kind_that_the_text_names(form, kind):
+    c = cw.compare_learning_curves(published("pretr_ft", form), published("no_pretr_ft", form))
+    found = (c.error_difference, c.crossing, c.data_equivalence, c.data_equivalence_of_a)
+    assert [i.kind for i in found] == [kind] * 4
+    assert f"95% {kind} intervals" in c.table_note()
+    # That of β_N is by the likelihood of the power law under both forms.
+    assert c.data_reliance_difference.kind == "confidence"
+    named = "β_N difference (confidence)" in c.readable()["quantity"]
+    assert named == (kind == "prediction")
+
+
+def test_estimates_that_the_prior_draws_to_the_edge_of_their_intervals_are_named():
+    curve = published("pretr_ft")
+    gamma, reliance = curve.gamma_interval(), curve.interval_at().data_reliance
+    assert max((i.high - i.estimate) / i.width for i in (gamma, reliance)) < 0.05
+    told = "The prior on γ draws the estimates of γ and β_N to the edge of their 95% intervals"
+    assert any(w.startswith(told) for w in curve.warnings_at(400))
+    calm = (
+        published("no_pretr_ft"),
+        published("pretr_ft", "auto"),
+        published("pretr_ft", constants=cw.learning.Constants(prior=0.0)),
+    )
+    assert not any("draws" in w for c in calm for w in c.all_warnings)

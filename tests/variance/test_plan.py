@@ -130,12 +130,34 @@ def test_a_test_set_can_be_too_small():
     assert "Even 50 runs of each training do not detect" in few.summary()
 
 
+def test_a_difference_as_large_as_the_error_of_the_pilot_is_warned_of():
+    rng = np.random.default_rng(3)
+    pilots = tuple(decompose_variance(p) for p in two_trainings(rng, 6, 500))
+    largest = max(p.error.estimate for p in pilots)
+    told = r"A difference of 40% is no smaller .* for 0.4 points pass difference=0.004\."
+    for given in (pilots, pilots[0]):
+        with pytest.warns(CurvewiseWarning, match=told):
+            plan = plan_runs(difference=-0.4, pilot=given)
+        assert len(plan.warnings) == 1
+        assert plan_runs(difference=0.004, pilot=given).warnings == ()
+        assert plan_runs(pilot=given).warnings == ()
+    assert plan_runs(difference=0.99 * largest, pilot=pilots).warnings == ()
+    assert plan_runs(difference=40.0, test_set_std=2.0, target="test set").warnings == ()
+
+
 def test_one_pilot_assumes_the_worst_and_says_so():
     rng = np.random.default_rng(3)
     pilot = decompose_variance(two_trainings(rng, 30, 500)[0])
     plan = plan_runs(difference=0.05, pilot=pilot)
     assert any("worst case" in a for a in plan.assumptions)
     assert plan._model.example_part == pytest.approx(2 * pilot.components["example"])
+    small = plan_runs(difference=0.002, pilot=pilot)
+    assert small.runs is None
+    first = small.summary().partition(". ")[0]
+    assert first.startswith("Even 100,000 runs"), first
+    assert "in the worst case, that the two trainings find unrelated examples hard" in first
+    assert "Pass two pilots, one of each training" in small.summary()
+    assert "worst case" not in plan_runs(difference=0.002, pilot=pilot, disagreement=0.2).summary()
     calm = plan_runs(difference=0.05, pilot=pilot, disagreement=0.01)
     assert calm.runs < plan.runs if plan.runs else calm.runs is not None
 

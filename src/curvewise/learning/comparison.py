@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError, Message, arg, prefix
-from curvewise.learning.curve import Curve, check_curves, check_size, check_sizes_to_predict
+from curvewise.learning.curve import EXTRAPOLATION_LIMIT, Curve, check_curves, check_size, check_sizes_to_predict
 from curvewise.learning.fit import fitted_curves
 from curvewise.stats.intervals import (
     SMALLEST_PVALUE,
@@ -125,6 +125,8 @@ class CurveComparison(Result):
         if self.unit.bounded and beta.width >= self.unit.top:  # as wide as all that is possible
             table["estimate"][1] = Cell(TOO_FEW)
         names = [str(q).replace("beta_N", "β_N") for q in table["quantity"][:-2]]
+        if self.error_difference.kind == "prediction":  # the interval of β_N is by the power law, whatever the form
+            names[1] += " (confidence)"
         worse, better, needed = self.worse_first
         factor, space, ends = (_times(needed) or "–").partition(" ") if _is_bounded(needed) else (TOO_FEW, "", "")
         cells = [*table["estimate"][:-2], Cell(factor, after=space + ends)]
@@ -267,7 +269,7 @@ def compare_learning_curves(a: Curve, b: Curve, *, at: float | None = None, leve
         verdict=verdict,
         level=level,
         unit=a.unit,
-        warnings=_warnings_at([a, b], size, "comparison", sizes_used),
+        warnings=(*_warnings_at([a, b], size, "comparison", sizes_used), *_far_crossing(a, b, crossing)),
         _curves=(a, b),
         _meets=meets,
     )
@@ -453,20 +455,31 @@ def _crossing(a: Curve, b: Curve, level: float) -> tuple[Interval, float]:
     The second number is where the fitted curves cross, whether the data show it or not; NaN where they do not.
     """
     # From the smallest size measured: below it both curves are only their form.
-    start = np.log(min(a.n[0], b.n[0]))
+    kind, start = a.default_interval, np.log(min(a.n[0], b.n[0]))
     stop = np.log(max(a.largest_n, b.largest_n) * SEARCH)
     grid = np.exp(np.linspace(start, stop, 400))
     gap = cost(a, grid) - cost(b, grid)
     if np.sign(gap[0]) == np.sign(gap).min() == np.sign(gap).max():
-        return Interval(np.nan, np.nan, np.nan, level), np.nan
+        return Interval(np.nan, np.nan, np.nan, level, kind), np.nan
     worse, better = (a, b) if gap[0] > 0 else (b, a)
     low, high = crossing_interval(lambda n: _difference(worse, n, better, n, level), grid)
     estimate = first_crossing(grid, np.abs(gap) * np.sign(gap * gap[0]))
     if low <= 0 and np.isinf(high):
-        return Interval(np.nan, np.nan, np.nan, level), estimate
+        return Interval(np.nan, np.nan, np.nan, level, kind), estimate
     # With an open end one of the two is significantly better on one side only, which shows no crossing.
     shown = low > 0 and np.isfinite(high) and a.is_supported_at(estimate) and b.is_supported_at(estimate)
-    return Interval(float(np.clip(estimate, low, high)) if shown else np.nan, low, high, level), estimate
+    return Interval(float(np.clip(estimate, low, high)) if shown else np.nan, low, high, level, kind), estimate
+
+
+def _far_crossing(a: Curve, b: Curve, crossing: Interval) -> Iterator[str]:
+    """Warn of a crossing beyond the sizes up to which the data support both curves."""
+    limit = EXTRAPOLATION_LIMIT * min(a.largest_n, b.largest_n)
+    if crossing.estimate > limit:
+        place = format_interval(crossing).partition(" [")[0]  # in the digits of the table
+        yield (
+            f"The crossing near n = {place} is an extrapolation: it lies beyond four times the largest"
+            f" size measured ({format_size(limit)}), where the data do not support the form of the curves."
+        )
 
 
 def _equivalence(a: Curve, b: Curve, n: float, level: float) -> Interval:
@@ -476,7 +489,7 @@ def _equivalence(a: Curve, b: Curve, n: float, level: float) -> Interval:
     point = np.array([n])
     estimate = first_crossing(factors, cost(b, factors * n) - cost(a, point))
     low, high = crossing_interval(lambda k: _difference(b, k * n, a, point, level), factors)
-    return Interval(float(np.clip(estimate, low, high)), low, high, level)  # a root by two routes
+    return Interval(float(np.clip(estimate, low, high)), low, high, level, a.default_interval)  # a root by two routes
 
 
 @dataclass(frozen=True, eq=False)

@@ -75,6 +75,11 @@ EXTRAPOLATION_LIMIT = 4.0
 FARTHEST = 1e6
 """Sizes are searched up to this multiple of the largest one measured."""
 
+EDGE = 0.05
+"""An estimate is at the edge of its interval within this share of the width."""
+NARROW = 0.1
+"""Widths of intervals of γ below which that does not matter: there the edge is within the rounding of γ."""
+
 INTERVALS = ("confidence", "prediction", "conditional")
 
 
@@ -657,6 +662,8 @@ class LearningCurve(Curve):
         # Beyond the data, a law out of its interval has a warning of its own.
         if self._disagreement and not (beyond and self._departure == "outside"):
             found.append(self._disagreement)
+        if self._edge and not (beyond and text):
+            found.append(self._edge)
         return (*found, text) if text and beyond else tuple(found)
 
     def is_supported_at(self, n: float) -> bool:
@@ -755,6 +762,25 @@ class LearningCurve(Curve):
         return Message(
             f"The prior on γ and the data disagree: the estimate of {what} is outside the 95% interval that the data"
             f" alone give, which is extended to it. Use {arg('form', 'auto')}."
+        )
+
+    @cached_property
+    def _edge(self) -> str:
+        """Warn where the prior on γ drew γ and β_N to the edge of what the data alone give; else empty."""
+        if not self._gamma_is_free or self.constants.prior == 0 or self._disagreement:
+            return ""
+
+        def room(value: float, low: float, high: float) -> float:
+            return min(value - low, high - value) / (high - low) if high > low else 1.0
+
+        gamma, reliance = self.gamma_interval(), self.interval_at(interval="confidence").data_reliance
+        # The prior draws γ to −½: from below to the upper end, from above to the lower one.
+        drawn = self.gamma >= -0.5 if gamma.low + gamma.high > 2 * self.gamma else self.gamma <= -0.5
+        if not drawn or gamma.width <= NARROW or max(room(*gamma), room(*reliance)) >= EDGE:
+            return ""
+        return Message(
+            "The prior on γ draws the estimates of γ and β_N to the edge of their 95% intervals, which are those of the"
+            f" data alone: values further inside describe the data better. Compare with {arg('form', 'auto')}."
         )
 
     @cached_property

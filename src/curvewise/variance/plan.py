@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import fdtrc
 
-from curvewise.errors import InputError, arg, either
+from curvewise.errors import InputError, Message, arg, either, warn_all
 from curvewise.stats.intervals import SampledMean
 from curvewise.stats.power import DifferencePower, VariancePower
 from curvewise.stats.tests import sequential_design
-from curvewise.text import format_interval, format_size, format_target
+from curvewise.text import format_interval, format_size, format_target, format_value
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole, interval_lists
 from curvewise.variance.anova import DisplayUnit, measure_totals, read_predictions
@@ -43,6 +43,11 @@ UNEQUAL = 2.0
 """Ratio of the standard deviations of two trainings from which their inequality is reported."""
 EFFECTS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
 """Differences, in standard deviations between runs, for which a plan says what to expect."""
+WORST_CASE = (
+    "the two trainings find unrelated examples hard, which is the worst case"
+    " (give their disagreement, or pilots of both)"
+)
+"""Assumption of a plan that knows the examples of one training only."""
 _PILOT = either("pilot=…", "a FILE of pilot runs")
 
 
@@ -162,6 +167,7 @@ def plan_runs(
         assumed = ["run effects are normal", "a variance is seen if its interval excludes 0"]
     else:
         model, assumed = known.difference_power(level)
+    warnings = [] if difference is None or detects else _too_large(effect, known.pilots)
     runs, limits, wanted = found_runs if detects else fewest_runs(model, effect, power, runs_max), None, None
     # The pilot's standard deviations are uncertain themselves: plan at both of their limits as well.
     if difference is not None and known.pilots and not detects:
@@ -179,6 +185,7 @@ def plan_runs(
     after = np.array([model.half_width(r + 1) for r in rows])
     with np.errstate(invalid="ignore"):
         narrower = np.where(widths > 0, 1 - after / widths, 0.0)
+    warn_all(warnings)
     return RunPlan(
         question="variance" if difference is None else "difference",
         effect=effect,
@@ -200,9 +207,26 @@ def plan_runs(
         table_one_more=narrower,
         assumptions=tuple(assumed),
         unit=known.pilots[0].unit if known.pilots else "fraction",
-        warnings=(),
+        warnings=tuple(warnings),
         _model=model,
     )
+
+
+def _too_large(difference: float, pilots: Sequence[VarianceDecomposition]) -> list[str]:
+    """Warn of a difference that is no smaller than the errors of the pilots, probably meant in points."""
+    if not pilots or pilots[0].unit != "fraction":
+        return []
+    error = max(p.error.estimate for p in pilots)
+    if difference < error:
+        return []
+    asked, points = format_target(difference, "fraction"), float(f"{difference / 100:.6g}")
+    return [
+        Message(
+            f"A difference of {asked} is no smaller than the error of the pilot, {format_value(error, 'fraction')}: no"
+            f" training can be better by so much. Differences are fractions: for {difference:g} points pass"
+            f" {arg('difference', points)}."
+        )
+    ]
 
 
 def _read_pilots(
@@ -376,6 +400,11 @@ class RunPlan(Result):
                 text += f" The pilot is small and its variance uncertain: plan for {many} to be safe."
             return text
         text = f"Even {self.runs_max:,} runs{each} do not {what} with {self.power:.0%} power."
+        if WORST_CASE in self.assumptions:
+            text = (
+                f"{text[:-1]} in the worst case, that the two trainings find unrelated examples hard, which one pilot"
+                " does not rule out. Pass two pilots, one of each training: the plan then usually asks for less."
+            )
         if self.examples_needed is None:
             return text
         # Two numbers of runs that people train; more where runs differ so much that few do not do.
@@ -533,8 +562,7 @@ class Pilot:
             one = self.pilots[0]
             grouped = one.groups is not None
             variance = float(np.var(_unit_means(one, one.example_errors), ddof=1)) if grouped else one._split.example
-            how = "the two trainings find unrelated examples hard, which is the worst case"
-            return 2 * max(0.0, variance), f"{how} (give their disagreement, or pilots of both)"
+            return 2 * max(0.0, variance), WORST_CASE
         raise InputError(
             f"{arg('target', 'distribution')} needs {arg('disagreement')} (the share of examples that one training"
             f" usually gets right and the other usually wrong) or {_PILOT}. For this test set only, pass"
