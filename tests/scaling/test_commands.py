@@ -113,6 +113,21 @@ def test_a_document_holds_every_warning_of_stderr(call, runs, doubtful, options)
         assert ("without the 20 highest" in text) == ("--drop" in rest)
 
 
+def test_windows_count_the_distinct_tokens_at_hand(call, tmp_path) -> None:
+    rng = np.random.default_rng(0)
+    n, u = 10 ** rng.uniform(7.3, 9.7, 60), 10 ** rng.uniform(8, 10, 60)
+    d = u * np.exp(rng.uniform(0, np.log(60), 60))
+    of_d = u * (1 + 15 * (1 - np.exp(-(d / u - 1) / 15)))
+    loss = (1.8 + 480 / n**0.35 + 2000 / of_d**0.37) * np.exp(0.002 * rng.standard_normal(60))
+    path = tmp_path / "repeated.csv"
+    rows = (",".join(map(str, row)) for row in zip(n, d, u, loss, strict=True))
+    path.write_text("\n".join(["params,tokens,unique_tokens,loss", *rows]))
+    options = ["--budget", "1e22", "--form", "repeated", "--unique-tokens", "1e9", "--sensitivity"]
+    document = call("scaling", "optimal", path, *options, "--json").document
+    by_all = document["sensitivity"]["tokens_per_param"][0]
+    assert by_all == pytest.approx(document["tokens_per_param"]["estimate"], rel=1e-3)
+
+
 def test_isoflops_speak_of_the_budget_that_was_asked_for(call, tmp_path) -> None:
     budgets, x = np.geomspace(1e18, 1e21, 4), np.linspace(-1.5, 1.5, 9)
     c, off = np.repeat(budgets, 9), np.tile(x, 4)

@@ -284,7 +284,7 @@ def optimal(
     with quietly(), waiting("computing intervals"):
         result = law.compute_optimal(budget if len(budget) > 1 else budget[0], level=level, unique_tokens=unique_tokens)
         wanted = sensitivity or drop or what == "sensitivity"
-        windows: Any = law.sensitivity(max(budget), drop=drop or None, level=level) if wanted else None
+        windows: Any = law._sensitivity(max(budget), drop or None, level, unique_tokens) if wanted else None
     title = f"{law.name}: {law.form} law ({level:.0%} intervals)"
     draw: Any = partial(law.plot, what=what, budget=budget, level=level)
     if windows is None:
