@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import InputError, Message, MissingDependencyError, arg, brief, prefix
+from curvewise.errors import InputError, MissingDependencyError, arg, brief
 from curvewise.text import format_interval, format_number, format_table, readable_columns
 
 if TYPE_CHECKING:
@@ -283,8 +283,7 @@ class Result(ABC):
     def summary(self) -> str:
         """Return a few sentences that can be pasted into a paper, the warnings at the end."""
         text = self.sentences()
-        parts = [*([text] if text else []), *(prefix("Warning: ", w) for w in self.all_warnings)]
-        return Message(" ".join(getattr(part, "marked", part) for part in parts))  # the document of a command words it
+        return " ".join([*([text] if text else []), *(f"Warning: {w}" for w in self.all_warnings)])
 
     @abstractmethod
     def sentences(self) -> str:
