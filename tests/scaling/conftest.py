@@ -23,3 +23,13 @@ def made() -> Callable[..., dict[str, Any]]:
         return {"params": n, "tokens": d, "loss": (known["E"] + terms**g) * np.exp(noise * scatter)}
 
     return make
+
+
+@pytest.fixture
+def doubtful(made: Callable[..., dict[str, Any]]) -> dict[str, Any]:
+    """Runs four of which diverged, with a law of small models that is not that of large ones."""
+    runs = made(noise=0.002, sizes=10)
+    n, loss = runs["params"], runs["loss"]
+    loss = loss * np.exp(0.05 * np.maximum(0.0, np.log(3e8 / n)))
+    loss[np.argsort(-n * runs["tokens"])[:4]] *= 1.5
+    return runs | {"loss": loss}

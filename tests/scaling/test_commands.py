@@ -81,6 +81,72 @@ def test_optimal_is_that_of_the_law(call, runs, made, tmp_path) -> None:
     assert markdown.startswith("| compute")
 
 
+def _told(err: str) -> list[str]:
+    """The warnings on stderr."""
+    return [line.removeprefix("warning: ") for line in err.splitlines() if line.startswith("warning: ")]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["optimal", "--budget", "1e23"],
+        ["optimal", "--budget", "1e22,1e25", "--level", "0.8"],
+        ["optimal", "--budget", "1e23", "--drop", "20"],
+        ["fit"],
+        ["fit", "--at", "7T,140T"],
+        ["backtest", "--hold-out", "2,8"],
+        ["plan", "--budget", "1e23", "--most", "2", "--factor", "0.1"],
+    ],
+)
+def test_a_document_holds_every_warning_of_stderr(call, runs, doubtful, options) -> None:
+    command, *rest = options
+    done = call("scaling", command, runs("runs.csv", doubtful), *rest, "--json", "--verbose")
+    assert done.document["warnings"] == _told(done.err)
+    assert "Diverged? 4 runs" in done.err
+    assert "and 1 more)" in done.err
+    assert "`curvewise scaling optimal --sensitivity`" in done.err
+    assert "law.sensitivity" not in done.err
+    if command == "optimal":
+        (text,) = (text for text in done.document["warnings"] if "depends on which runs" in text)
+        assert f"at {max(map(float, rest[1].split(','))):.3g} FLOP" in text
+        assert ("without the 20 highest" in text) == ("--drop" in rest)
+
+
+def test_windows_count_the_distinct_tokens_at_hand(call, tmp_path) -> None:
+    rng = np.random.default_rng(0)
+    n, u = 10 ** rng.uniform(7.3, 9.7, 60), 10 ** rng.uniform(8, 10, 60)
+    d = u * np.exp(rng.uniform(0, np.log(60), 60))
+    of_d = u * (1 + 15 * (1 - np.exp(-(d / u - 1) / 15)))
+    loss = (1.8 + 480 / n**0.35 + 2000 / of_d**0.37) * np.exp(0.002 * rng.standard_normal(60))
+    path = tmp_path / "repeated.csv"
+    rows = (",".join(map(str, row)) for row in zip(n, d, u, loss, strict=True))
+    path.write_text("\n".join(["params,tokens,unique_tokens,loss", *rows]))
+    options = ["--budget", "1e22", "--form", "repeated", "--unique-tokens", "1e9", "--sensitivity"]
+    document = call("scaling", "optimal", path, *options, "--json").document
+    by_all = document["sensitivity"]["tokens_per_param"][0]
+    assert by_all == pytest.approx(document["tokens_per_param"]["estimate"], rel=1e-3)
+
+
+def test_isoflops_speak_of_the_budget_that_was_asked_for(call, tmp_path) -> None:
+    budgets, x = np.geomspace(1e18, 1e21, 4), np.linspace(-1.5, 1.5, 9)
+    c, off = np.repeat(budgets, 9), np.tile(x, 4)
+    n = np.sqrt(c / 120) * np.exp(off)
+    loss = 3.0 - 0.1 * np.log(c / 1e18) + 0.1 * off**2
+    # The parabola of all rows is exact, and so is the power law; without the highest losses it is another one.
+    bent = np.exp(4 * x)
+    loss[:9] += 1e-4 * (bent - np.polyval(np.polyfit(x, bent, 2), x))
+    path = tmp_path / "iso.csv"
+    path.write_text("\n".join(["params,flops,loss", *(f"{a},{b},{v}" for a, b, v in zip(n, c, loss, strict=True))]))
+    usual = call("scaling", "isoflops", path, "--json")
+    (text,) = (text for text in usual.document["warnings"] if "depends on which runs" in text)
+    assert "at 1e+23 FLOP, a hundred times the largest budget fitted, " in text
+    for options in ([], ["--sensitivity"], ["--drop", "2"]):
+        done = call("scaling", "isoflops", path, "--budget", "2e22", *options, "--json", "--verbose")
+        (text,) = (text for text in _told(done.err) if "depends on which runs" in text)
+        assert "at 2e+22 FLOP" in text
+        assert set(_told(done.err)) <= set(done.document["warnings"])
+
+
 def test_isoflops_of_a_table(call, tmp_path) -> None:
     c, off = np.repeat([1e18, 1e19, 1e20, 1e21], 5), np.tile([0.3, 0.6, 1.0, 1.8, 3.0], 4)
     n = np.sqrt(c / 120) * off

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import warnings
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy import optimize, stats
 
 import curvewise as cw
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.scaling import ScalingRuns, fit_scaling_law
+from curvewise.scaling import ScalingRuns, fit_scaling_law, plan_scaling_runs
 
 quiet = pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
 TRUTH = {"E": 1.8, "A": 480.0, "B": 2000.0, "alpha": 0.35, "beta": 0.37}
@@ -338,6 +339,29 @@ def test_sensitivity_refits_each_window(made):
     assert bool(found.warnings) == (not all(inside))
     with pytest.raises(InputError, match="drop"):
         law.sensitivity(drop=[len(runs["loss"])])
+
+
+@quiet
+def test_answers_of_a_law_hold_its_warnings(doubtful):
+    law = fit_scaling_law(doubtful)
+    (diverged,) = (text for text in law.warnings if "Diverged? 4 runs" in text)
+    assert diverged.count("loss ") == 3
+    assert " and 1 more)" in diverged
+    assert "law.sensitivity()" in diverged
+    best = law.compute_optimal(1e23)
+    for found in (best, law.compute_optimal([1e22, 1e23]), law.backtest(8), plan_scaling_runs(law, 1e23, most=2)):
+        assert diverged in found.warnings
+        assert diverged in found.to_dict()["warnings"]
+    (depends,) = (text for text in best.all_warnings if "depends on which runs" in text)
+    assert f"at 1e+23 FLOP {best.tokens_per_param.estimate:.3g} tokens per parameter" in depends
+    assert depends in best.summary()
+    assert depends in law.sensitivity(1e23).warnings
+    assert "FLOP, a hundred times the largest run, " in " ".join(law.all_warnings)
+    assert pickle.loads(pickle.dumps(best)).all_warnings == best.all_warnings
+    # Told when the law was fitted, and not again with each answer.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CurvewiseWarning)
+        law.compute_optimal(1e22)
 
 
 @quiet

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
+from matplotlib.text import Text
 
 import curvewise as cw
 from curvewise.drawing.picture import picture_of
@@ -182,6 +183,19 @@ def test_predicted_accuracies_stand_on_the_curve() -> None:
     assert dots.get_ydata().tolist() == [i.estimate for i in found.accuracy]
     (points,) = of(ax, RUN)
     assert np.allclose(np.sort(points.get_ydata()), np.sort(accuracy))
+
+
+def test_captions_write_each_number_in_one_form(doubtful) -> None:
+    law = cw.fit_scaling_law(doubtful)
+    found = law.sensitivity(5.76e22)
+    said = " ".join(" ".join(text.get_text() for text in found.plot().figure.findobj(Text)).split())
+    low, high = f"{found.interval.low:.3g}", f"{found.interval.high:.3g}"
+    assert f"by all rows, {found.interval.estimate:.3g} [{low}, {high}]." in said
+    assert said.count(f"[{low}, {high}]") == 2
+    assert said.count("5.76×10²² FLOP") == 2
+    assert f"{found.interval.estimate:.3g} [{low}, {high}] tokens" in found.sentences()
+    for ax in (law.compute_optimal(1e27).plot(), cw.plan_scaling_runs(law, 1e23, most=2).plot(law=law)):
+        assert "e+" not in " ".join(text.get_text() for text in ax.figure.findobj(Text))
 
 
 def test_pictures_fit_small_axes(law) -> None:

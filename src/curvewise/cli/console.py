@@ -349,13 +349,14 @@ class Page:
         text, style
             Sentences, if not those of the result, and their style.
         warnings, known
-            Warnings before those of the result, and those that were printed already.
+            Warnings before those of the result, and those that are not to be printed, as they were already.
         draw
             Draws the picture, if not ``result.plot``.
         status
             The exit status.
         """
-        self.document |= {**result.to_dict(), **(document or {})}
+        every = list(dict.fromkeys([*warnings, *result.all_warnings]))
+        self.document |= {**result.to_dict(), "warnings": every, **(document or {})}
         if columns is None:
             self.result(result, title)
         else:
@@ -363,8 +364,7 @@ class Page:
         for name, table in (further or {}).items():
             table_in_parts(self, name, table)
         self.say(in_options(text or result.sentences()), style=style)
-        texts = [text for text in dict.fromkeys([*warnings, *result.all_warnings]) if text not in known]
-        warn_each(texts, every=self.all_warnings)
+        warn_each([text for text in every if text not in known], every=self.all_warnings)
         save_plot(self.plot, draw or result.plot)
         return self.close(status)
 

@@ -205,10 +205,13 @@ def fit(
     law = fitting.fit(reading.load(file))
     further: dict[str, Mapping[str, Any]] = {}
     document: dict[str, Any] = {}
+    unlike: list[str] = []
     if at:
         params, tokens = zip(*at, strict=True)
         kinds = {"confidence": "expected loss", "prediction": "loss of one new run"}
-        bands = {kind: law.prediction(params, tokens, interval=kind, level=level) for kind in kinds}
+        with quietly():
+            bands = {kind: law.prediction(params, tokens, interval=kind, level=level) for kind in kinds}
+        unlike = law.extrapolation(params, tokens)
         rows = {
             kind: [dict(zip(table, map(float, row), strict=True)) for row in zip(*table.values(), strict=True)]
             for kind, table in bands.items()
@@ -218,7 +221,6 @@ def fit(
             **{k: [short(row[k]) for row in rows["prediction"]] for k in ("params", "tokens")},
             **{name: [Interval(r["loss"], r["low"], r["high"]) for r in rows[kind]] for kind, name in kinds.items()},
         }
-        document["warnings"] = [*law.warnings, *law.extrapolation(params, tokens)]
     with quietly(), waiting("computing intervals"):
         names = [name for name in SYMBOLS if name in law.further or hasattr(law, name)]
         intervals = {name: law.interval(name, level=level) for name in names}
@@ -231,7 +233,8 @@ def fit(
         "estimate": list(intervals.values()),
     }
     draw = partial(law.plot, what=what, level=level)
-    return page.answer(law, title, columns=table, further=further, document=document, text=text, draw=draw)
+    how: dict[str, Any] = {"columns": table, "further": further, "document": document, "text": text, "draw": draw}
+    return page.answer(law, title, warnings=unlike, **how)
 
 
 @scaling.command
@@ -281,15 +284,16 @@ def optimal(
     with quietly(), waiting("computing intervals"):
         result = law.compute_optimal(budget if len(budget) > 1 else budget[0], level=level, unique_tokens=unique_tokens)
         wanted = sensitivity or drop or what == "sensitivity"
-        windows: Any = law.sensitivity(max(budget), drop=drop or None, level=level) if wanted else None
+        windows: Any = law._sensitivity(max(budget), drop or None, level, unique_tokens) if wanted else None
     title = f"{law.name}: {law.form} law ({level:.0%} intervals)"
     draw: Any = partial(law.plot, what=what, budget=budget, level=level)
     if windows is None:
-        return page.answer(result, title, draw=draw, warnings=law.all_warnings)
-    # The windows that were asked for say the same as the usual ones, for this budget.
-    further, warnings = {windows.table_note(): windows.readable()}, [*law.warnings, *windows.warnings]
-    draw, document = windows.plot if what == "sensitivity" else draw, {"sensitivity": windows.to_dict()}
-    return page.answer(result, title, further=further, document=document, warnings=warnings, draw=draw)
+        return page.answer(result, title, draw=draw)
+    # The windows that were asked for, in place of the usual ones.
+    result = replace(result, _windows=lambda: windows)
+    further, document = {windows.table_note(): windows.readable()}, {"sensitivity": windows.to_dict()}
+    draw = windows.plot if what == "sensitivity" else draw
+    return page.answer(result, title, further=further, document=document, draw=draw)
 
 
 @scaling.command
@@ -341,21 +345,28 @@ def isoflops(
         result = fit_isoflops(runs, budgets=nominal or None, weighted=weighted, level=level)
         further: dict[str, Mapping[str, Any]] = {}
         document: dict[str, Any] = {}
-        warnings: Sequence[str] = ()
+        warnings: tuple[str, ...] = ()
         draw = result.plot
+        wanted = sensitivity or drop or what == "sensitivity"
+        windows: Any = result.sensitivity(max(budget, default=None), drop=drop or None, level=level) if wanted else None
         if budget:
             optimum = result.compute_optimal(budget if len(budget) > 1 else budget[0], level=level)
-            warnings = optimum.warnings
+            if wanted:
+                optimum = replace(optimum, _windows=lambda: windows)
+            warnings = optimum.all_warnings
             document["optimal"] = optimum.to_dict()
             table = {k: v for k, v in optimum.readable().items() if k != "loss"}
             further[f"Compute-optimal size ({level:.0%} intervals)"] = table
-        if sensitivity or drop or what == "sensitivity":
-            windows = result.sensitivity(max(budget, default=None), drop=drop or None, level=level)
+        if wanted:
+            warnings = (*warnings, *windows.warnings)
             document["sensitivity"] = windows.to_dict()
             further[windows.table_note()] = windows.readable()
             draw = windows.plot if what == "sensitivity" else draw
+        # What was asked for says how it depends on the runs; the usual budget is for nobody then.
+        usual = [w for w in result.all_warnings if w not in (*result.warnings, *warnings)] if budget or wanted else []
     title = f"{result.name}: minima of {format_count(len(result.budget), 'budget')}"
-    return page.answer(result, title, further=further, document=document, warnings=warnings, draw=draw)
+    more: dict[str, Any] = {"further": further, "document": document, "draw": draw}
+    return page.answer(result, title, warnings=warnings, known=usual, **more)
 
 
 @scaling.command
@@ -403,7 +414,7 @@ def backtest(
         columns=columns,
         further={f"Rows of the top {b.hold_out:g}×": b.readable() for b in tests} if page.verbose else {},
         document={"backtests": [b.to_dict() for b in tests]} if len(tests) > 1 else {},
-        warnings=[*law.warnings, *(w for b in tests for w in b.warnings)],
+        warnings=[w for b in tests for w in b.warnings],
     )
 
 
@@ -459,7 +470,7 @@ def plan(
             law, budget, quantity=quantity, factor=factor, largest=largest, most=most, level=level, rng=seed
         )
     title = f"{format_count(len(result.params), 'further run')} of {result.cost:.2g} FLOP"
-    return page.answer(result, title, warnings=law.warnings, draw=partial(result.plot, law=law))
+    return page.answer(result, title, draw=partial(result.plot, law=law))
 
 
 # Two families of models, accuracy on a task, two searches.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 from scipy.special import expit, ndtri, stdtrit
 
-from curvewise.errors import InputError, Message, arg, list_names, quietly, suggest, warn_all
+from curvewise.errors import InputError, Message, arg, list_names, prefix, quietly, suggest, warn_all
 from curvewise.scaling.law import ScalingLaw, fit_scaling_law
 from curvewise.scaling.load import as_scaling_runs
 from curvewise.scaling.optimum import short
@@ -108,7 +108,7 @@ def predict_downstream(
             "Rows look like checkpoints of one training, and no column names the run: each counts as a run of its own, "
             f"which makes intervals too narrow. Name the runs with {arg('columns', {'run': 'COLUMN'})}."
         )
-    notes += [f"Law of the task's loss: {text}" for text in steps.law.warnings]
+    notes += [prefix("Law of the task's loss: ", text) for text in steps.law.warnings]
     warn_all(map(Message, notes))
 
     def intervals(*ends: FloatArray) -> Any:

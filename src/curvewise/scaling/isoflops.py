@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -298,10 +299,12 @@ class IsoflopFit(Refittable):
         unknown = np.full(len(budgets), np.nan)
         found = make_optimum(budget, size, (unknown,) * 3, ranges, level, extrapolation_notes(self.runs, budgets))
         warn_all(found.warnings)
-        return found
+        windows = partial(self._sensitivity, float(budgets.max()), None, level)
+        return replace(found, warnings=(*found.warnings, *self.warnings), _windows=windows)
 
     def _sensitivity(self, budget: float | None, drop: Sequence[int] | None, level: float) -> Sensitivity:
         at = budget or 100 * float(self.budget.max())
+        whence = "" if budget else "a hundred times the largest budget fitted"
 
         def answer(part: ScalingRuns) -> tuple[float, float, float]:
             minima, _ = _minima(part, self._budgets)
@@ -313,7 +316,7 @@ class IsoflopFit(Refittable):
 
         with quietly():
             interval = self.compute_optimal(at, level=level).tokens_per_param
-        return measure_sensitivity(self.runs, answer, at, interval, drop)
+        return measure_sensitivity(self.runs, answer, at, interval, drop, whence=whence)
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Return a row for each budget: its minimum."""

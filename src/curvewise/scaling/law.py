@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import InputError, Message, arg, suggest, warn_all
+from curvewise.errors import InputError, Message, arg, either, list_names, suggest, warn_all
 from curvewise.scaling.fit import (
     EMPHASES,
     FAMILY,
@@ -32,6 +33,7 @@ from curvewise.scaling.optimum import (
     extrapolation_notes,
     find_optimum,
     measure_sensitivity,
+    read_budgets,
     short,
 )
 from curvewise.scaling.runs import FEWEST, FLOPS_PER, ScalingRuns, check_choice, check_identified, input_warnings
@@ -200,13 +202,15 @@ def _fit_warnings(runs: ScalingRuns, forecast: Forecast, form: str, repeats: boo
     spread = 1.4826 * float(np.median(np.abs(residual)))
     diverged = residual > max(DIVERGED * spread, DIVERGED_LEAST)
     if diverged.any():
-        rows = np.flatnonzero(diverged)[np.argsort(-residual[diverged])][:3]
-        examples = ", ".join(
-            f"N = {short(runs.params[i])}, D = {short(runs.tokens[i])}, loss {runs.loss[i]:.3g}" for i in rows
-        )
+        rows = np.flatnonzero(diverged)[np.argsort(-residual[diverged])]
+        examples = [
+            f"loss {runs.loss[i]:.3g} at N = {short(runs.params[i])} and D = {short(runs.tokens[i])}" for i in rows
+        ]
+        how = either("law.sensitivity()", "`curvewise scaling optimal --sensitivity`")
         notes.append(
-            f"Diverged? {format_count(int(diverged.sum()), 'run')} more than {DIVERGED:g} standard deviations above "
-            f"the law ({examples}). Look at their training, and at how the answer moves without them (sensitivity)."
+            f"Diverged? {format_count(len(rows), 'run')} more than {DIVERGED:g} standard deviations above the law "
+            f"({list_names(examples, 3, quoted=False)}). Look at their training, and at how the answer moves without "
+            f"the highest losses ({how})."
         )
     if repeats and form not in ("repeated", "auto"):
         notes.append(
@@ -429,7 +433,8 @@ class ScalingLaw(Refittable):
         check_level(level)
         found = find_optimum(self._forecast, budget, level, unique_tokens)
         warn_all(found.warnings)
-        return found
+        windows = partial(self._sensitivity, float(read_budgets(budget).max()), None, level, unique_tokens)
+        return replace(found, warnings=(*found.warnings, *self.warnings), _windows=windows)
 
     def backtest(self, hold_out: float = 16, *, level: float = 0.95) -> Backtest:
         """Hold out the runs within a factor of the largest compute, and predict them from the rest.
@@ -484,22 +489,25 @@ class ScalingLaw(Refittable):
             low=np.exp(predicted - half),
             high=np.exp(predicted + half),
             published=np.exp(beside),
-            warnings=tuple(few),
+            warnings=(*few, *self.warnings),
         )
 
-    def _sensitivity(self, budget: float | None, drop: Sequence[int] | None, level: float) -> Sensitivity:
+    def _sensitivity(
+        self, budget: float | None, drop: Sequence[int] | None, level: float, unique_tokens: float | None = None
+    ) -> Sensitivity:
         at = budget or 100 * float(self.runs.compute.max())
-        optimum = find_optimum(self._forecast, at, level, None)
+        whence = "" if budget else "a hundred times the largest run"
+        optimum = find_optimum(self._forecast, at, level, unique_tokens)
 
         def answer(part: ScalingRuns) -> tuple[float, float, float]:
             least = _fewest_parameters(self._designs, self._forecast.base)
             check_identified(part, least, fewest=2 if self._few else FEWEST)
             forecast = fit_forecast(part, self._designs, self.loss, self._forecast.base, known=False)
-            best = find_optimum(forecast, at, level, None)
+            best = find_optimum(forecast, at, level, unique_tokens)
             exponent = float(forecast.leading.data.form.exponent(forecast.leading.theta[None])[0])
             return float(np.log(best.params.estimate)), exponent, best.loss.estimate
 
-        return measure_sensitivity(self.runs, answer, at, optimum.tokens_per_param, drop)
+        return measure_sensitivity(self.runs, answer, at, optimum.tokens_per_param, drop, whence=whence)
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Return a row for each parameter: estimate, low and high."""

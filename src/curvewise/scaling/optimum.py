@@ -44,6 +44,8 @@ class ComputeOptimal(Result):
         Coverage of the intervals.
     unique_tokens : float or None
         Distinct tokens, where data is repeated.
+    warnings : tuple of str
+        What deserves a look in the answer, and in the fit that it comes from.
     """
 
     budget: Any
@@ -56,6 +58,16 @@ class ComputeOptimal(Result):
     unique_tokens: float | None = None
     warnings: tuple[str, ...] = ()
     _forecast: Forecast | None = None
+    _windows: Callable[[], Sensitivity] | None = None
+
+    @cached_property
+    def _window_warnings(self) -> tuple[str, ...]:
+        return () if self._windows is None else self._windows().warnings
+
+    @property
+    def all_warnings(self) -> tuple[str, ...]:
+        """The warnings, with that of an answer, for the largest budget, that depends on which runs are fitted."""
+        return (*self.warnings, *self._window_warnings)
 
     def loss_by_size(self, budget: float, params: FloatArray) -> FloatArray:
         """Return the expected losses of models of these sizes on a budget; NaN for isoFLOP fits, which have none."""
@@ -328,8 +340,8 @@ class Sensitivity(Result):
         low, high = int(np.nanargmin(self.tokens_per_param)), int(np.nanargmax(self.tokens_per_param))
         ends = [f"{self.tokens_per_param[k]:.3g} ({self.window[k]})" for k in (low, high)]
         return (
-            f"At {self.budget:.3g} FLOP the optimum is {format_interval(self.interval)} tokens per parameter by all "
-            f"rows, and from {ends[0]} to {ends[1]} as the fitting window moves."
+            f"At {self.budget:.3g} FLOP the optimum is {format_interval(self.interval, write=short)} tokens per "
+            f"parameter by all rows, and from {ends[0]} to {ends[1]} as the fitting window moves."
         )
 
 
@@ -374,7 +386,13 @@ Answer = Callable[[ScalingRuns], tuple[float, float, float]]
 
 
 def measure_sensitivity(
-    runs: ScalingRuns, answer: Answer, budget: float, interval: Interval, drop: Sequence[int] | None
+    runs: ScalingRuns,
+    answer: Answer,
+    budget: float,
+    interval: Interval,
+    drop: Sequence[int] | None,
+    *,
+    whence: str = "",
 ) -> Sensitivity:
     """Fit again without the highest losses, and without the rows that are flagged.
 
@@ -390,6 +408,8 @@ def measure_sensitivity(
         Tokens per parameter by the fit to all rows.
     drop : sequence of int, optional
         How many of the highest losses to drop; by default about 2, 8 and 16% of the rows.
+    whence : str
+        Where the budget comes from, if nobody asked for it.
     """
     count = len(runs)
     if drop is None:
@@ -422,8 +442,9 @@ def measure_sensitivity(
         name: r for name, r in zip(windows, ratio, strict=True) if known and np.isfinite(r) and r not in interval
     }
     answers = ", ".join(f"{r:.3g} {name}" for name, r in outside.items())
+    at = f"{budget:.3g} FLOP" + (f", {whence}," if whence else "")
     note = Message(
-        f"The answer depends on which runs are fitted: at {budget:.3g} FLOP {ratio[0]:.3g} tokens per parameter "
+        f"The answer depends on which runs are fitted: at {at} {ratio[0]:.3g} tokens per parameter "
         f"[{short(interval.low)}, {short(interval.high)}] by all rows, but {answers}. The interval does not cover the "
         "choice of the window."
     )

@@ -150,7 +150,7 @@ def plan_scaling_runs(
         tokens=tuple(d.tolist()),
         largest=limit,
         level=level,
-        warnings=tuple(map(Message, notes)),
+        warnings=(*map(Message, notes), *law.warnings),
     )
 
 

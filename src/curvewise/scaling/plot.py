@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -128,7 +129,8 @@ def plot_scaling_law(
             f"N* ∝ C^{exponent}; the loss along the path falls from {best['loss'][0]:.2f} to "
             f"{best['loss'][-1]:.2f}. Dotted: the largest run; right of it the law extrapolates."
         )
-        finish(ax, own, key, [said, *warned(law)], legend=legend, caption=caption, columns=3 if own else 1)
+        lines = _with_powers([said, *warned(law)])
+        finish(ax, own, key, lines, legend=legend, caption=caption, columns=3 if own else 1)
     return ax
 
 
@@ -187,7 +189,8 @@ def _residuals(law: ScalingLaw, ax: Axes | None, legend: bool, caption: bool | N
         ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:+.3g}".replace("-", "−") if v else "0"))
         spread = 1.4826 * float(np.median(np.abs(off)))
         said = f"Robust standard deviation {spread:.2g}%. Colours: number of parameters."
-        finish(ax, own, key, [said, *warned(law)], legend=legend, caption=caption, columns=3 if own else 1)
+        lines = _with_powers([said, *warned(law)])
+        finish(ax, own, key, lines, legend=legend, caption=caption, columns=3 if own else 1)
     return ax
 
 
@@ -231,7 +234,7 @@ def plot_optimum(
         key = _sizes(ax, result) if what == "sizes" else _path(ax, result)
         said = f"Bars: {result.level:.0%} intervals of the best size. Thick: sizes within 0.1% of the best loss."
         lines = [said if what == "sizes" else f"{result.level:.0%} intervals.", *warned(result)]
-        finish(ax, own, key, lines, legend=legend, caption=caption, columns=1 if what == "sizes" else 2)
+        finish(ax, own, key, _with_powers(lines), legend=legend, caption=caption, columns=1 if what == "sizes" else 2)
     return ax
 
 
@@ -331,7 +334,7 @@ def plot_isoflops(
             key.append((key_dot(INK, size=6.0, mfc="none"), "flagged as outlier"))
         if result.dropped:
             key.append((key_dot(NEUTRAL, size=6.0), "budget without a minimum"))
-        lines = [result.sentences(), *warned(result)]
+        lines = _with_powers([result.sentences(), *warned(result)])
         finish(ax, own, key, lines, legend=legend, caption=caption, columns=2 if own else 1)
     return ax
 
@@ -414,11 +417,11 @@ def plot_scaling_sensitivity(result: Sensitivity, ax: Axes | None = None, *, cap
             note(ax, f"{value:.3g}", (value, i), xytext=(8, 0), textcoords="offset points", va="center", color=shade)
         rows_of(ax, [safe_text(f"{w} ({n})", 60) for w, n in zip(result.window, result.rows, strict=True)])
         ax.set_xlabel(f"tokens per parameter at {write_flops(result.budget)} FLOP")
-        band = format_interval(result.interval)
+        band = format_interval(result.interval, write=short)
         said = f"Band: {result.interval.level:.0%} interval by all rows, {band}. Rows fitted in brackets."
         if result.outside:
             said += f" {format_count(len(result.outside), 'window')} outside it (orange)."
-        finish(ax, own, [], [said, *warned(result)], caption=caption, indent=2.3)
+        finish(ax, own, [], _with_powers([said, *warned(result)]), caption=caption, indent=2.3)
     return ax
 
 
@@ -467,7 +470,8 @@ def plot_scaling_plan(
                 note(ax, f"{count} times", at, textcoords="offset points", color=colour(1), **place)
         key.append((new, f"to train ({len(n)})"))
         ax.set(xlabel="compute (FLOP)", ylabel="parameters")
-        finish(ax, own, key, [result.sentences(), *warned(result)], legend=legend, caption=caption, columns=3)
+        lines = _with_powers([result.sentences(), *warned(result)])
+        finish(ax, own, key, lines, legend=legend, caption=caption, columns=3)
     return ax
 
 
@@ -507,7 +511,7 @@ def plot_scaling_comparison(
         ax.set_ylim(low - 0.04 * (high - low), high + 0.04 * (high - low))
         _ratio_arrow(ax, result, c, best)
         ax.set(xlabel="compute (FLOP)", ylabel="loss")
-        finish(ax, own, key, [result.sentences(), *warned(result)], legend=legend, caption=caption)
+        finish(ax, own, key, _with_powers([result.sentences(), *warned(result)]), legend=legend, caption=caption)
     return ax
 
 
@@ -679,6 +683,18 @@ def write_flops(value: float) -> str:
     factor = f"{value / 10.0**power:.3g}"
     raised = f"10{str(power).translate(_RAISED)}"
     return raised if factor == "1" else f"{factor}×{raised}"
+
+
+_EXPONENT = re.compile(r"\b\d(\.\d+)?e\+\d+\b")
+
+
+def _with_powers(lines: Iterable[str]) -> list[str]:
+    """Write compute in a caption as on the axes.
+
+    >>> _with_powers(["At 5.76e+23 FLOP."])
+    ['At 5.76×10²³ FLOP.']
+    """
+    return [_EXPONENT.sub(lambda found: write_flops(float(found[0])), line) for line in lines]
 
 
 def write_count(value: float) -> str:

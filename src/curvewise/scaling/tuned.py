@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import exp1, gammaln, ndtr
 
-from curvewise.errors import InputError, Message, arg, list_names, warn_all
+from curvewise.errors import InputError, Message, arg, list_names, prefix, warn_all
 from curvewise.scaling.load import Trials, load_trials
 from curvewise.scaling.runs import pair_names
 from curvewise.stats.correlation import spearman
@@ -253,7 +253,7 @@ def compare_tuned(
     ]
     crossing, times = _find_crossing(pair, least)
     notes = [
-        f"{label}: {text}"
+        prefix(f"{label}: ", text)
         for label, trials in zip(labels, given, strict=True)
         for text in (*trials.warnings, *_search_warnings(trials))
     ]
