@@ -334,8 +334,8 @@ class Trials:
         lost = self.lost + int(missing.sum())
         if lost and not any("without a score" in text for text in notes):
             notes.append(
-                f"{format_count(lost, 'trial')} of {len(scores) + lost} ended without a score and are left out: the "
-                "budget counts finished trials only. Give a failed trial the score of a useless model to count it."
+                f"{format_count(lost, 'trial')} of {len(scores) + lost} ended without a score: the budget counts "
+                "finished trials only. Give a failed trial the score of a useless model to count it."
             )
         object.__setattr__(self, "scores", scores)
         object.__setattr__(self, "lost", lost)
