@@ -336,6 +336,8 @@ def _quietly() -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", category=FutureWarning)
             warnings.filterwarnings("ignore", "This version of file is deprecated")
+            # torch 2.11 wraps the bytes it has just read in a tensor that it never writes to.
+            warnings.filterwarnings("ignore", "The given buffer is not writable")
             yield
     finally:
         for logger, state in zip(loggers, before, strict=True):
