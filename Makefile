@@ -60,7 +60,7 @@ house: $(VENV)/.dev
 	$(BIN)/python tools/house.py
 
 docs: $(VENV)/.dev
-	$(BIN)/sphinx-build -q -E -W --keep-going -b html docs docs/_build/html
+	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -q -E -W --keep-going -b html docs docs/_build/html
 
 # Reports are tested in a browser: the system's, or else Debian's.
 chromium:
