@@ -392,7 +392,7 @@ def _lines(text: str, path: Path) -> dict[str, NDArray[Any]]:
 def _cells(text: str, path: Path) -> dict[str, NDArray[Any]]:
     if not text.strip():
         raise InputError(f"{format_path(path)} is empty.")
-    rows, _ = split_rows(text.strip("\r\n") + "\n", path)
+    rows, _ = split_rows(text, path)
     if len(rows[0]) == 1:
         return _column([row[0].strip() for row in rows], path)
     header = [name.strip() for name in rows[0]]
@@ -411,8 +411,10 @@ def _column(cells: list[str], path: Path) -> dict[str, NDArray[Any]]:
     """Read one column, with or without a name above it."""
     first = cells[0]
     word = parse(first) is None and len(cells) > 1
-    # A first line is a name if it is a known one, or the only line that is no number: "cat" above "dog" is a class.
-    named = word and (role_of(first) is not None or all(parse(c) is not None for c in cells[1:]))
+    # A first line is a name if it is a known one, or the only line that is no number: "cat" above "dog" is a class, and
+    # so is "y" or "correct" where it comes again.
+    known = role_of(first) is not None and first not in cells[1:]
+    named = word and (known or all(parse(c) is not None for c in cells[1:]))
     values = cells[1:] if named else cells
     blank = [i for i, cell in enumerate(values) if cell == ""]
     if blank:
