@@ -424,3 +424,13 @@ def test_whole_numbers_beside_empty_cells_keep_their_digits():
 def test_a_set_has_no_rows():
     with pytest.raises(InputError, match="not a list of cells"):
         load_measurements({"n": {10, 20}, "error": {0.5, 0.4}})
+
+
+def test_a_decimal_comma_after_zero_is_no_separator_of_thousands(tmp_path):
+    """Sizes may be shares of a data set: "0,125" is no 125."""
+    with pytest.raises(InputError, match=r"write 0\.125 instead"):
+        load_measurements({"n": ["0,125", "0,250"], "error": [0.5, 0.4]})
+    (tmp_path / "m.csv").write_text("n;error\n0,125;0,5\n0,250;0,4\n")
+    assert load_measurements(tmp_path / "m.csv").n.tolist() == [0.125, 0.25]
+    (tmp_path / "m.csv").write_text("n;error\n0.125;0.5\n0.250;0.4\n")
+    assert load_measurements(tmp_path / "m.csv").n.tolist() == [0.125, 0.25]

@@ -323,8 +323,8 @@ def _as_list(cell: Any) -> list[Any]:
 _MISSING = frozenset({"", "nan", "na", "n/a", "#n/a", "<na>", "null", "none"})
 _DECIMAL = re.compile(r"[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?")
 _POINT = re.compile(r"[-+]?[0-9.,]*\.[0-9.,]*([eE][-+]?[0-9]+)?")
-_GROUPED = re.compile(r"[0-9]{1,3}([.,])[0-9]{3}(\1[0-9]{3})*")
-THOUSANDS = re.compile(r"[0-9]{1,3}(,[0-9]{3})+(\.0*)?")
+_GROUPED = re.compile(r"[1-9][0-9]{0,2}([.,])[0-9]{3}(\1[0-9]{3})*")
+THOUSANDS = re.compile(r"[1-9][0-9]{0,2}(,[0-9]{3})+(\.0*)?")
 # "007" is a name, not the number 7: read as one, "7" and "007" would be the same label.
 LEADING_ZERO = re.compile(r"[-+]?0[0-9]")
 
@@ -585,7 +585,7 @@ _KINDS = {
     ".pq": "parquet",
 }
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
-# A line before the header with which Excel is told the separator.
+# A line before the header that names the separator for Excel.
 _EXCEL_SEPARATOR = re.compile(r"\A\s*sep=.\r?\n")
 # Files with a wrong ending are common: their first bytes say what they are.
 _MAGIC = {
