@@ -426,7 +426,7 @@ def _limits_of(columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> dict[str,
         own = (f"{name}_low", f"{name}_high")
         pair = own if {*own} <= {*names} else ("low", "high")
         known = pair == own or names[i + 1 : i + 3] == ["low", "high"]
-        if known and all(v is None or _is_number(v) for k in (name, *pair) for v in columns[k]):
+        if known and all(v is None or is_number(v) for k in (name, *pair) for v in columns[k]):
             found[name] = pair
     return found
 
@@ -536,7 +536,7 @@ def format_table(
     cells = [[_cell(v, digits, format) for v in column] for column in columns.values()]
     # Numbers, and texts that are written like one, such as "< 0.001", "80%" or "–".
     right = [
-        len(column) > 0 and all(_is_number(v) or (isinstance(v, str) and NUMBER.fullmatch(v)) for v in column)
+        len(column) > 0 and all(is_number(v) or (isinstance(v, str) and NUMBER.fullmatch(v)) for v in column)
         for column in columns.values()
     ]
     titles = [one_line(str(name)) for name in columns]
@@ -646,7 +646,8 @@ def markdown_text(text: str) -> str:
     return _TAG.sub("&lt;", unlinked)
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Return whether a cell is a number, plain or marked; True and False are none."""
     return isinstance(value, Real | Cell) and not isinstance(value, bool)
 
 

@@ -23,6 +23,7 @@ from curvewise.reading.table import (
     as_path,
     check_file,
     check_unpacked,
+    ending,
     kind_of,
     label_array,
     parse,
@@ -306,9 +307,7 @@ def read_vector(source: str | PathLike[str], part: str) -> NDArray[Any]:
 
 def read_named(path: Path) -> tuple[Sequence[str], Callable[[str], Any]]:
     """Return the names of the arrays in any file of :data:`VECTOR_FILES`, ``""`` for one without, and their reader."""
-    # labels.csv.gz is read as labels.csv is.
-    suffix = path.with_suffix("").suffix if path.suffix.lower() == ".gz" else path.suffix
-    suffix = suffix.lower()
+    suffix, _ = ending(path)
     if suffix not in VECTOR_FILES:
         kind_of(path)  # for its message on what is no file, or has another ending
         raise InputError(f"{format_path(path)} must be one of {', '.join(VECTOR_FILES)}.")

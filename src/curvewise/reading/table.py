@@ -712,20 +712,27 @@ def as_path(source: str | PathLike[str]) -> Path:
 
 def read_text(path: Path) -> str:
     """Read a whole file of UTF-8 text, unpacking gzip."""
-    return _decode(_read_bytes(path, path.suffix.lower() == ".gz"), path)
+    return _decode(_read_bytes(path, ending(path)[1]), path)
 
 
 def _label(path: Path) -> str:
     return path.name.removesuffix(".gz").rpartition(".")[0] or path.name
 
 
+def ending(path: Path) -> tuple[str, bool]:
+    """Return the ending of a file in lower case, without the .gz behind it, and whether there is one.
+
+    >>> ending(Path("labels.CSV.gz")), ending(Path("labels.json"))
+    (('.csv', True), ('.json', False))
+    """
+    packed = path.suffix.lower() == ".gz"
+    return (path.with_suffix("") if packed else path).suffix.lower(), packed
+
+
 def kind_of(path: Path) -> tuple[str, bool]:
     """Tell the format by the ending: csv, json, lines or parquet, and whether gzip is around it."""
-    suffixes = [s.lower() for s in path.suffixes]
-    packed = bool(suffixes) and suffixes[-1] == ".gz"
-    if packed:
-        suffixes.pop()
-    kind = _KINDS.get(suffixes[-1] if suffixes else "")
+    suffix, packed = ending(path)
+    kind = _KINDS.get(suffix)
     if kind and not (packed and kind == "parquet"):
         return kind, packed
     check_file(path)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError, MissingDependencyError, arg, brief
-from curvewise.text import format_interval, format_number, format_table, readable_columns
+from curvewise.text import format_interval, format_number, format_table, is_number, readable_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -269,7 +269,7 @@ class Result(ABC):
                 words.append(f"{f.name}={format_number(float(value))}")
             elif isinstance(value, bool | int | str | np.integer):
                 words.append(f"{f.name}={brief(value, 40)}")
-            elif isinstance(value, tuple) and 0 < len(value) <= _SHORT and all(map(_is_number, value)):
+            elif isinstance(value, tuple) and 0 < len(value) <= _SHORT and all(map(is_number, value)):
                 words.append(f"{f.name}=({', '.join(format_number(float(v)) for v in value)})")
             elif isinstance(value, Mapping | list | tuple) and value and f.name.endswith("s"):  # not "3 learner"
                 words.append(f"{len(value)} {f.name}")
@@ -375,10 +375,6 @@ class Result(ABC):
             cells, note = format_table(self.readable(), "html"), html.escape(self.table_note())
             page = f"<div><p>{html.escape(self.sentences())}</p>{notes}<p>{note}</p>{cells}</div>"
         return page
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 def interval_columns(rows: Mapping[str, Interval]) -> dict[str, list[Any]]:
