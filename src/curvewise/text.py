@@ -533,7 +533,7 @@ def format_table(
     }
     if format not in writers:
         raise InputError(f"format={format!r} is not known: use one of {', '.join(writers)}.")
-    cells = [[_cell(v, digits, format) for v in column] for column in columns.values()]
+    cells = [[write_cell(v, digits, format) for v in column] for column in columns.values()]
     # Numbers, and texts that are written like one, such as "< 0.001", "80%" or "–".
     right = [
         len(column) > 0 and all(is_number(v) or (isinstance(v, str) and NUMBER.fullmatch(v)) for v in column)
@@ -651,7 +651,8 @@ def is_number(value: Any) -> bool:
     return isinstance(value, Real | Cell) and not isinstance(value, bool)
 
 
-def _cell(value: Any, digits: int | None, format: str) -> str:
+def write_cell(value: Any, digits: int | None = None, format: str = "text") -> str:
+    """Write a cell in the markup of a table; nothing for None and NaN."""
     if isinstance(value, Cell):
         return _marked(value, format)
     if value is None or (isinstance(value, Real) and math.isnan(value)):

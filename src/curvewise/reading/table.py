@@ -342,12 +342,13 @@ def numbers(table: Table, name: str, *, thousands: bool = False, remedy: str = "
         What else the user can do, at the end of a message.
     """
     cells = table.columns[name]
-    if table.decimal_commas:
-        cells = _cells_with_points(table, name, whole=thousands)
-    elif thousands and any(isinstance(cell, str) and cell.strip().isdecimal() for cell in cells):
+    commas = table.decimal_commas
+    if thousands and (commas or any(isinstance(cell, str) and cell.strip().isdecimal() for cell in cells)):
         # 100 beside 1.000: read as they stand, the larger size would be the smaller one.
         for row, cell in zip(table.rows, cells, strict=True):
-            check_grouping(cell if "." in str(cell) else None, f"Row {row} in {table.where(name)} reads")
+            check_grouping(cell if commas or "." in str(cell) else None, f"Row {row} in {table.where(name)} reads")
+    if commas:
+        cells = _cells_with_points(table, name)
     quick = _quick(cells)
     if quick is not None:
         return quick
@@ -419,13 +420,9 @@ def is_missing(cell: Any) -> bool:
 
 def is_measured(cells: Column) -> bool:
     """Return whether a column is meant to hold numbers: at least one cell does, or all are empty."""
-
-    def like_a_number(cell: Any) -> bool:
-        text = cell.strip().removesuffix("%") if isinstance(cell, str) else cell
-        value = parse(text)
-        return is_decimal_comma(text) or (value is not None and not math.isnan(value))
-
-    return any(map(like_a_number, cells)) or all(map(is_missing, cells))
+    plain = [cell.strip().removesuffix("%") if isinstance(cell, str) else cell for cell in cells]
+    known = (value for value in map(parse, plain) if value is not None)
+    return not all(map(math.isnan, known)) or any(map(is_decimal_comma, plain)) or all(map(is_missing, cells))
 
 
 def texts(cells: Column) -> list[str]:
@@ -530,15 +527,9 @@ def is_decimal_comma(cell: Any) -> bool:
     return isinstance(cell, str) and _DECIMAL.fullmatch(cell.strip()) is not None
 
 
-def _cells_with_points(table: Table, name: str, whole: bool) -> Column:
-    """Write points for decimal commas in a column of numbers.
-
-    Where numbers are ``whole``, as sizes are, a separator before three digits is an error.
-    """
+def _cells_with_points(table: Table, name: str) -> Column:
+    """Write points for decimal commas in a column of numbers."""
     cells = table.columns[name]
-    if whole:
-        for row, cell in zip(table.rows, cells, strict=True):
-            check_grouping(cell, f"Row {row} in {table.where(name)} reads")
     commas = [i for i, cell in enumerate(cells) if is_decimal_comma(cell)]
     points = [i for i, cell in enumerate(cells) if isinstance(cell, str) and _POINT.fullmatch(cell.strip())]
     if commas and points:
