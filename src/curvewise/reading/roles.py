@@ -153,7 +153,7 @@ def find_roles(
         What messages call it.
     roles : sequence of Role
         In the order in which columns are given away.
-    told : dict, optional
+    given_columns : dict, optional
         ``columns=`` of the user.
     used : collection of str
         Columns that select rows: they are no part of ``rest``.

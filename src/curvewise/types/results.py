@@ -243,8 +243,6 @@ class Result(ABC):
     """Quantities as people read them, where that is not their identifier with blanks."""
     unlisted: ClassVar[tuple[str, ...]] = ()
     """Fields beside the private ones that :meth:`to_dict` and the repr leave out: arrays with an entry for each run."""
-    smallest_pvalue: ClassVar[float] = 0.0
-    """The smallest p-value that the method tells; people read it as an upper bound."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Give subclasses the one-line repr."""
@@ -322,7 +320,7 @@ class Result(ABC):
         """Return the main table as people read it: intervals beside estimates, errors as percentages, few digits."""
         unit = getattr(self, "unit", "")
         columns = self.display_columns()
-        table = readable_columns(columns, getattr(unit, "name", unit), self.best_rows(), self.smallest_pvalue)
+        table = readable_columns(columns, getattr(unit, "name", unit), self.best_rows())
         if "quantity" in table:
             sides = {side: getattr(self, side, side) for side in ("a", "b")}
             names = zip(columns["quantity"], table["quantity"], strict=True)
