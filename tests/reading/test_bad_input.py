@@ -330,9 +330,11 @@ def test_names_in_an_index_without_a_name_are_not_dropped(form, tmp_path):
     assert load_measurements(named).learners == ("resnet", "vgg")
 
 
-def test_an_index_of_times_is_left_out_and_noted():
+def test_an_index_of_times_is_left_out_and_noted(tmp_path):
     frame = pd.DataFrame({"n": [10, 20], "error": [0.5, 0.4]}, index=pd.to_datetime(["2024-01-01", "2024-01-02"]))
     assert "an index without a name left out (Timestamp" in " ".join(load_measurements(frame).notes)
+    frame.to_csv(tmp_path / "m.csv")
+    assert "column '' left out" in " ".join(load_measurements(tmp_path / "m.csv").notes)
     assert "index" not in " ".join(load_measurements(frame.reset_index(drop=True)).notes)
 
 

@@ -42,6 +42,7 @@ from curvewise.types.results import FloatArray, same_names
 Column: TypeAlias = list[Any] | NDArray[Any]
 Rows: TypeAlias = NDArray[np.intp]
 
+_DATE = re.compile(r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}")
 # What pandas calls an index that was written to a file without a name.
 _INDEX_NAMES = ("", "Unnamed: 0", "__index_level_0__")
 
@@ -113,7 +114,7 @@ def make_table(source: str, columns: Mapping[str, Column], label: str = "learner
 
 def _check_index(cells: Iterable[Any], source: str) -> None:
     """Refuse names in an index without a name: left out, the runs of several learners would be those of one."""
-    if words := [cell for cell in cells if isinstance(cell, str) and parse(cell) is None]:
+    if words := [c for c in cells if isinstance(c, str) and parse(c) is None and not _DATE.match(c)]:
         raise InputError(
             f"{source} has names ({list_names(dict.fromkeys(words), 3)}) in a column or an index that itself has no "
             "name. Call it learner if these are learners, and otherwise by what they are, or remove it."
@@ -687,7 +688,7 @@ def _joined(tables: Sequence[Table], source: str) -> Table:
             )
     columns = {name: [cell for table in tables for cell in table.columns[name]] for name in first.columns}
     notes = dict.fromkeys(note for table in tables for note in table.notes)
-    joined = make_table(source, columns, _label(Path(source)), [f"{len(tables)} files", *notes])
+    joined = make_table(source, columns, first.label, [f"{len(tables)} files", *notes])
     return replace(joined, decimal_commas=any(table.decimal_commas for table in tables))
 
 
