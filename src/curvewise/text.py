@@ -189,7 +189,7 @@ def format_pvalue(p: float, smallest: float = 0.0) -> str:
     """
     if math.isnan(p):
         return "p unknown"
-    if p < SMALL_PVALUE or is_smallest(p, smallest):
+    if p < SMALL_PVALUE or p <= smallest:
         return f"p < {max(smallest, SMALL_PVALUE):.1g}"
     written = [f"{p:.{digits}g}" for digits in range(2, 7)]
     return f"p = {next((text for text in written if float(text) != USUAL_LEVEL), written[0])}"
@@ -202,11 +202,6 @@ def pvalue_text(p: float) -> str:
     ('0.034', '< 0.001', '–')
     """
     return "–" if math.isnan(p) else format_pvalue(p).removeprefix("p ").removeprefix("= ")
-
-
-def is_smallest(p: float, smallest: float) -> bool:
-    """Return True for a p-value that is known to be no larger than the smallest that its method tells."""
-    return p <= smallest * (1 + 1e-6)  # one minus a level differs from it by rounding
 
 
 def format_chance(p: float) -> str:
@@ -368,15 +363,11 @@ HEADINGS = {
 
 
 def readable_columns(
-    columns: Mapping[str, Sequence[Any] | NDArray[Any]],
-    unit: str = "",
-    best: tuple[str, Sequence[int]] | None = None,
-    smallest_pvalue: float = 0.0,
+    columns: Mapping[str, Sequence[Any] | NDArray[Any]], unit: str = "", best: tuple[str, Sequence[int]] | None = None
 ) -> dict[str, list[Any]]:
     """Write columns as people read them: an interval beside its estimate, errors as percentages, few digits.
 
     ``X, low, high`` and ``X, X_low, X_high`` become one column. ``best`` names a column and the rows to write bold.
-    A row whose p-value is the smallest that its method tells has an upper bound of it and of its adjusted one.
 
     >>> readable_columns({"learner": ["a"], "error": [0.032], "low": [0.027], "high": [0.039]}, "fraction")
     {'learner': ['a'], 'error': [Cell(text='3.2%', bold=False, underlined=False, signs='', after=' [2.7, 3.9]')]}
@@ -399,12 +390,6 @@ def readable_columns(
             ]
         else:
             cells = [_readable(v, name, u, k in bold) for k, (v, u) in enumerate(zip(values, units, strict=True))]
-            if _is_pvalue(name):
-                # An adjusted p-value is a multiple of the plain one, and an upper bound where that is.
-                plain = columns.get("pvalue", values) if "adjusted" in name else values
-                for k, (p, value) in enumerate(zip(plain, values, strict=True)):
-                    if isinstance(p, Real) and is_smallest(float(p), smallest_pvalue):
-                        cells[k] = Cell(f"< {max(float(value), smallest_pvalue, SMALL_PVALUE):.1g}", k in bold)
             if {*units} == {unit} and unit in ("fraction", "percent"):
                 cells = _alike(cells)
         found[HEADINGS.get(name, name.replace("_", " ") if name not in _SYMBOLS else name)] = cells
@@ -426,7 +411,7 @@ def _limits_of(columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> dict[str,
         own = (f"{name}_low", f"{name}_high")
         pair = own if {*own} <= {*names} else ("low", "high")
         known = pair == own or names[i + 1 : i + 3] == ["low", "high"]
-        if known and all(v is None or _is_number(v) for k in (name, *pair) for v in columns[k]):
+        if known and all(v is None or is_number(v) for k in (name, *pair) for v in columns[k]):
             found[name] = pair
     return found
 
@@ -450,15 +435,11 @@ def _readable(value: Any, name: str, unit: str, bold: bool) -> Any:
     x = float(value)
     if math.isnan(x):
         return Cell("–")
-    if _is_pvalue(name):
+    if "pvalue" in name or name == "adjusted":
         return Cell(pvalue_text(x), bold)
     if name.startswith("probability_"):
         return Cell(format_chance(x), bold)
     return Cell(format_value(x, unit) if unit else format_number(x, 3), bold)
-
-
-def _is_pvalue(name: str) -> bool:
-    return "pvalue" in name or name == "adjusted"
 
 
 def _alike(cells: list[Any]) -> list[Any]:
@@ -533,10 +514,10 @@ def format_table(
     }
     if format not in writers:
         raise InputError(f"format={format!r} is not known: use one of {', '.join(writers)}.")
-    cells = [[_cell(v, digits, format) for v in column] for column in columns.values()]
+    cells = [[write_cell(v, digits, format) for v in column] for column in columns.values()]
     # Numbers, and texts that are written like one, such as "< 0.001", "80%" or "–".
     right = [
-        len(column) > 0 and all(_is_number(v) or (isinstance(v, str) and NUMBER.fullmatch(v)) for v in column)
+        len(column) > 0 and all(is_number(v) or (isinstance(v, str) and NUMBER.fullmatch(v)) for v in column)
         for column in columns.values()
     ]
     titles = [one_line(str(name)) for name in columns]
@@ -646,11 +627,13 @@ def markdown_text(text: str) -> str:
     return _TAG.sub("&lt;", unlinked)
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Return whether a cell is a number, plain or marked; True and False are none."""
     return isinstance(value, Real | Cell) and not isinstance(value, bool)
 
 
-def _cell(value: Any, digits: int | None, format: str) -> str:
+def write_cell(value: Any, digits: int | None = None, format: str = "text") -> str:
+    """Write a cell in the markup of a table; nothing for None and NaN."""
     if isinstance(value, Cell):
         return _marked(value, format)
     if value is None or (isinstance(value, Real) and math.isnan(value)):

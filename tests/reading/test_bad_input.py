@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from curvewise.cli.console import read_where
 from curvewise.errors import InputError, MissingDependencyError
 from curvewise.learning.load import load_measurements
+from curvewise.reading.arrays import read_vector
 
 NAN = float("nan")
 GOOD = b"n,error\n25,0.5\n50,0.4\n"
@@ -308,10 +310,31 @@ def test_columns_of_one_name_and_arrays_without_an_axis(tmp_path):
         load_measurements({"n": np.array(10), "error": np.array(0.5)})
 
 
-def test_an_index_without_a_name_is_noted():
-    """In a file of the same frame it is a column without a name, which is noted, too."""
+@pytest.mark.parametrize("form", ["frame", "levels", "csv", "parquet", "wide"])
+def test_names_in_an_index_without_a_name_are_not_dropped(form, tmp_path):
+    """Left out, the runs of both networks would be those of one learner."""
     frame = pd.DataFrame({"n": [10, 20], "error": [0.5, 0.4]}, index=["resnet", "vgg"])
-    assert "an index without a name left out ('resnet', 'vgg', …)" in " ".join(load_measurements(frame).notes)
+    source = frame
+    if form == "levels":
+        source = frame.set_index(pd.MultiIndex.from_tuples([("resnet", 1), ("vgg", 2)]))
+    elif form == "csv":
+        frame.to_csv(source := tmp_path / "m.csv")
+    elif form == "parquet":
+        pytest.importorskip("pyarrow")
+        frame.to_parquet(source := tmp_path / "m.parquet")
+    elif form == "wide":
+        source = pd.DataFrame({25: [0.5, 0.4], 50: [0.4, 0.3]}, index=["resnet", "vgg"])
+    with pytest.raises(InputError, match=r"names \('resnet', 'vgg'\) in a column or an index that itself has no name"):
+        load_measurements(source)
+    named = frame.rename_axis("learner")
+    assert load_measurements(named).learners == ("resnet", "vgg")
+
+
+def test_an_index_of_times_is_left_out_and_noted(tmp_path):
+    frame = pd.DataFrame({"n": [10, 20], "error": [0.5, 0.4]}, index=pd.to_datetime(["2024-01-01", "2024-01-02"]))
+    assert "an index without a name left out (Timestamp" in " ".join(load_measurements(frame).notes)
+    frame.to_csv(tmp_path / "m.csv")
+    assert "column '' left out" in " ".join(load_measurements(tmp_path / "m.csv").notes)
     assert "index" not in " ".join(load_measurements(frame.reset_index(drop=True)).notes)
 
 
@@ -332,3 +355,84 @@ def test_choices_of_rows_are_shown_as_plain_values() -> None:
     assert "1 of 2 rows, where {'n': [1]}" in load_measurements(table, where={"n": [np.int64(1)]}).notes
     with pytest.raises(InputError, match=r"where={'zz': 7}: the dict has no such column"):
         load_measurements(table, where={np.str_("zz"): np.int64(7)})
+
+
+@pytest.mark.parametrize(
+    ("cells", "wanted", "found"),
+    [
+        (["1e-3", "0.01"], 0.001, [0.5]),
+        (["0.10", "0.1"], 0.1, [0.5, 0.4]),
+        (["1.0", "2.0"], 1, [0.5]),
+        (["true", "false"], True, [0.5]),
+        (["007", "7"], 7, [0.4]),
+        (["007", "7"], "007", [0.5]),
+        (["9007199254740993", "9007199254740992"], 9007199254740993, [0.5]),
+        ([0.001, 0.01], "1e-3", [0.5]),
+        ([True, False], "true", [0.5]),
+    ],
+)
+def test_rows_are_chosen_by_value_whatever_its_spelling(cells, wanted, found):
+    table = {"n": [10, 20], "error": [0.5, 0.4], "tag": cells}
+    assert load_measurements(table, where={"tag": wanted}).error.tolist() == found
+
+
+def test_rows_are_chosen_as_the_file_writes_them(tmp_path):
+    """The command line reads true and 1e-3 as values, and a file has them as text."""
+    (tmp_path / "m.csv").write_text("n,error,lr,aug\n10,0.5,1e-3,true\n20,0.4,0.01,false\n")
+    for pair in ("lr=1e-3", "lr=0.001", "aug=true", "aug=True"):
+        assert load_measurements(tmp_path / "m.csv", where=read_where([pair])).error.tolist() == [0.5]
+
+
+def test_sizes_in_thousands_between_semicolons_are_asked_back(tmp_path):
+    """Read as they stand, 1.000 and 2.000 would be the sizes 1 and 2."""
+    (tmp_path / "m.csv").write_text("n;error\n1.000;40\n2.000;30\n")
+    with pytest.raises(InputError, match=r"'1\.000': is that 1000, or a decimal number"):
+        load_measurements(tmp_path / "m.csv", unit="percent")
+
+
+def test_what_spreadsheets_add_to_a_table(tmp_path):
+    """Empty columns behind it, a line that names the separator, and #N/A for a failed run."""
+    (tmp_path / "m.csv").write_text("n,error,,\n10,0.5,,\n20,#N/A,,\n")
+    assert load_measurements(tmp_path / "m.csv", drop_failed=True).error.tolist() == [0.5]
+    (tmp_path / "m.csv").write_bytes(b"\xef\xbb\xbfsep=;\r\nn;error\r\n10;0,5\r\n20;0,4\r\n")
+    assert load_measurements(tmp_path / "m.csv").error.tolist() == [0.5, 0.4]
+
+
+@pytest.mark.parametrize("ending", ["txt", "csv"])
+def test_a_class_that_is_called_like_a_column_is_no_header(tmp_path, ending):
+    """Taken as the name of the column, the first example would be lost in every run."""
+    (tmp_path / f"a.{ending}").write_text("y\nn\nn\ny\n")
+    assert read_vector(tmp_path / f"a.{ending}", "label").tolist() == ["y", "n", "n", "y"]
+    (tmp_path / f"a.{ending}").write_text("label\nn\nn\ny\n")
+    assert read_vector(tmp_path / f"a.{ending}", "label").tolist() == ["n", "n", "y"]
+
+
+@pytest.mark.parametrize("ending", ["txt", "csv"])
+def test_an_empty_line_among_predictions_is_not_skipped(tmp_path, ending):
+    """Two runs that lack different examples would have one length, and be shifted against each other."""
+    (tmp_path / f"a.{ending}").write_text("label\n3\n\n5\n\n")
+    with pytest.raises(InputError, match="no value in row 2"):
+        read_vector(tmp_path / f"a.{ending}", "label")
+
+
+def test_whole_numbers_beside_empty_cells_keep_their_digits():
+    columns = {"n": [10, 10, 20], "error": [0.5, 0.4, 0.3], "seed": [2**60 + 1, 2**60 + 2, None]}
+    pandas = pd.DataFrame(columns | {"seed": pd.array(columns["seed"], dtype="Int64")})
+    for frame in (pandas, pl.DataFrame(columns)):
+        assert load_measurements(frame).labels["seed"].tolist() == [str(2**60 + 1), str(2**60 + 2), ""]
+    assert load_measurements(pl.DataFrame(columns, schema_overrides={"n": pl.Int128})).n.tolist() == [10, 10, 20]
+
+
+def test_a_set_has_no_rows():
+    with pytest.raises(InputError, match="not a list of cells"):
+        load_measurements({"n": {10, 20}, "error": {0.5, 0.4}})
+
+
+def test_a_decimal_comma_after_zero_is_no_separator_of_thousands(tmp_path):
+    """Sizes may be shares of a data set: "0,125" is no 125."""
+    with pytest.raises(InputError, match=r"write 0\.125 instead"):
+        load_measurements({"n": ["0,125", "0,250"], "error": [0.5, 0.4]})
+    (tmp_path / "m.csv").write_text("n;error\n0,125;0,5\n0,250;0,4\n")
+    assert load_measurements(tmp_path / "m.csv").n.tolist() == [0.125, 0.25]
+    (tmp_path / "m.csv").write_text("n;error\n0.125;0.5\n0.250;0.4\n")
+    assert load_measurements(tmp_path / "m.csv").n.tolist() == [0.125, 0.25]

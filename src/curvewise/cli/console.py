@@ -441,17 +441,15 @@ def _cell(value: Any) -> Text:
 
 
 def _write(value: Any) -> str:
-    from curvewise.text import format_number
+    from curvewise.text import write_cell
 
     if value is None or value != value:
         return "–"
-    if isinstance(value, str):
-        return one_line(value)
-    if isinstance(value, int):  # which may be beyond all floats
+    if isinstance(value, int) and abs(value) >= 10**18:  # which may be beyond all floats
         from decimal import Decimal
 
-        return f"{value:,}" if abs(value) < 10**18 else f"{Decimal(value):.3e}"
-    return format_number(float(value))
+        return f"{Decimal(value):.3e}"
+    return write_cell(value)
 
 
 def shown_as(value: float, form: str) -> str:

@@ -117,9 +117,9 @@ def demo(
             page.document = {"type": "Demo", "seed": seed, "status": status}
             for lens in LENSES:
                 lens(tour, study)
-            tour.stage("report", 0.1)
+            tour.advance(0.1, "report")
             report = write_report(tour, study, status, ["--seed", str(seed), *["--fast"] * fast])
-            tour.stage("finished", 0.02)
+            tour.advance(0.02, "finished")
     except KeyboardInterrupt as stop:
         stop.add_note("Finished runs are kept: the same command continues from there.")
         raise
@@ -262,6 +262,8 @@ class MilestoneLines:
 
 HEIGHT = 9
 """Lines of the chart."""
+BRAILLE = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+"""Bits of the two by four dots of a character, by row and column; that without dots is U+2800."""
 HEADLINE = 3
 """Answers at the top of the report; the others begin their own sections."""
 
@@ -277,7 +279,7 @@ class Tour:
     folder : Path
         Where files are written.
     advance : callable
-        Moves the progress bar on; the whole demo is 1.
+        Moves the progress bar on by what the stage before took, and names the next; the whole demo is 1.
     fast : bool
         Whether fewer networks are trained.
     sections : list of Section
@@ -311,10 +313,6 @@ class Tour:
     def file(self, name: str) -> Path:
         """Return the path of a file of the demo."""
         return self.folder / name
-
-    def stage(self, text: str, share: float) -> None:
-        """Name what comes next; ``share`` is what the stage before it took of the whole."""
-        self.advance(share, text)
 
     def run(self, study: cw.Study, what: str, share: float, **options: Any) -> Any:
         """Make the runs of a study, which take this share of the demo."""
@@ -372,101 +370,59 @@ class Tour:
 
     def chart(self, width: int) -> list[Text]:
         """Draw the learning curves with characters: error against training size, both on logarithmic axes."""
+        import numpy as np
         from rich.text import Text
 
         curves = [self.curves[name] for name in (A, B)]
         sizes = [float(n) for n in curves[0].n]
-        far = FURTHER * sizes[-1]
+        far, room = FURTHER * sizes[-1], 6
         ends = {curve.learner: float(curve.error_at(far)) for curve in curves}
         low, high = 0.85 * min(ends.values()), 1.1 * max(float(max(curve.mean)) for curve in curves)
-        margin, room = 6, 6
-        canvas = Canvas(width - margin - room, HEIGHT, (sizes[0], far), (max(low, 1e-3), high))
+        columns = width - 2 * room
+
+        def dot_row(error: Any) -> Any:
+            """Return the rows of dots, four of which are one of characters; errors beyond the axis are at its end."""
+            share = np.log(high / np.maximum(error, 1e-9)) / np.log(high / max(low, 1e-3))
+            return np.clip(np.rint(share * (4 * HEIGHT - 1)), 0, 4 * HEIGHT - 1).astype(int)
+
+        def column_of(n: float) -> int:
+            return round(math.log(n / sizes[0]) / math.log(far / sizes[0]) * (2 * columns - 1)) // 2
+
+        signs, styles = np.zeros((HEIGHT, columns), dtype=int), np.full((HEIGHT, columns), "", dtype=object)
+        marks: dict[tuple[int, int], str] = {}
+        n_at = np.geomspace(sizes[0], far, 2 * columns)
         for curve, sign in zip(curves, "●○", strict=True):
-            for column in range(2 * canvas.width):
-                n = canvas.n_at(column)
+            for column, (n, row) in enumerate(zip(n_at, dot_row(curve.errors_at(n_at)), strict=True)):
                 if n <= sizes[-1] or column % 4 < 2:  # dashed where nothing was trained
-                    canvas.dot(column, float(curve.error_at(n)), COLOURS[curve.learner])
+                    place = (row // 4, column // 2)
+                    signs[place] |= BRAILLE[row % 4][column % 2]
+                    styles[place] = styles[place] or COLOURS[curve.learner]
             for n, mean in zip(curve.n, curve.mean, strict=True):
-                canvas.mark(float(n), float(mean), sign, COLOURS[curve.learner])
+                place = (dot_row(mean) // 4, column_of(n))
+                marks.setdefault(place, sign)
+                styles[place] = COLOURS[curve.learner]
         names: dict[int, str] = {}
         for name in sorted(ends, key=lambda name: ends[name]):  # the better one lowest, two names in two rows
-            row = min(canvas.row_of(ends[name]), *(above - 1 for above in names), canvas.height - 1)
+            row = min(dot_row(ends[name]) // 4, *(above - 1 for above in names), HEIGHT - 1)
             names[row] = name
-        ticks = {canvas.row_of(e): f"{e:.0%}" for e in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5) if low < e < high}
-        signs = Text.assemble(("● ", COLOURS[A]), A, ("  ○ ", COLOURS[B]), B)
-        lines = [signs.append("   error after training on n digits; lines: fits, dashed: predicted")]
-        for row in range(canvas.height):
+        ticks = {dot_row(e) // 4: f"{e:.0%}" for e in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5) if low < e < high}
+        legend = Text.assemble(("● ", COLOURS[A]), A, ("  ○ ", COLOURS[B]), B)
+        lines = [legend.append("   error after training on n digits; lines: fits, dashed: predicted")]
+        for row in range(HEIGHT):
             line = Text(f"{ticks[row]:>4} ┤" if row in ticks else "     │")
-            line.append_text(canvas.line(row))
+            for column in range(columns):
+                dots = chr(0x2800 + signs[row, column]) if signs[row, column] else " "
+                line.append(marks.get((row, column), dots), styles[row, column])
             if row in names:
                 line.append(f" {names[row]}", COLOURS[names[row]])
             lines.append(line)
-        axis = [" "] * (canvas.width + room)
+        axis = [" "] * (columns + room)
         for n in (*sizes, far):
             label = f"{n:,.0f}"
-            start = max(0, min(canvas.column_of(n) - len(label) // 2, canvas.width + room - len(label)))
+            start = max(0, min(column_of(n) - len(label) // 2, columns + room - len(label)))
             axis[start : start + len(label)] = label
-        lines += [Text("     └" + "─" * canvas.width + " n"), Text("      " + "".join(axis).rstrip())]
+        lines += [Text("     └" + "─" * columns + " n"), Text("      " + "".join(axis).rstrip())]
         return lines
-
-
-@dataclass
-class Canvas:
-    """A grid of characters with logarithmic axes; a character holds two by four dots of Braille."""
-
-    width: int
-    height: int
-    n: tuple[float, float]
-    error: tuple[float, float]
-    dots: dict[tuple[int, int], int] = field(default_factory=dict)
-    styles: dict[tuple[int, int], str] = field(default_factory=dict)
-    marks: dict[tuple[int, int], str] = field(default_factory=dict)
-
-    # Bits of the dots of U+2800 by row and column.
-    BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
-
-    def n_at(self, dot: int) -> float:
-        """Return the training size at a column of dots."""
-        low, high = self.n
-        return float(low * (high / low) ** (dot / (2 * self.width - 1)))
-
-    def column_of(self, n: float) -> int:
-        """Return the column of characters of a training size."""
-        low, high = self.n
-        return round(math.log(n / low) / math.log(high / low) * (2 * self.width - 1)) // 2
-
-    def _dot_row(self, error: float) -> int:
-        low, high = self.error
-        share = math.log(high / max(error, 1e-9)) / math.log(high / low)
-        return min(max(round(share * (4 * self.height - 1)), 0), 4 * self.height - 1)
-
-    def row_of(self, error: float) -> int:
-        """Return the row of characters of an error; errors beyond the axis are at its end."""
-        return self._dot_row(error) // 4
-
-    def dot(self, column: int, error: float, style: str) -> None:
-        """Draw one dot of a line."""
-        row = self._dot_row(error)
-        place = (row // 4, column // 2)
-        self.dots[place] = self.dots.get(place, 0) | self.BITS[row % 4][column % 2]
-        self.styles.setdefault(place, style)
-
-    def mark(self, n: float, error: float, sign: str, style: str) -> None:
-        """Put a character over the lines."""
-        place = (self.row_of(error), self.column_of(n))
-        self.marks.setdefault(place, sign)
-        self.styles[place] = style
-
-    def line(self, row: int) -> Text:
-        """Return a row of characters with their colours."""
-        from rich.text import Text
-
-        found = Text()
-        for column in range(self.width):
-            place = (row, column)
-            sign = self.marks.get(place) or (chr(0x2800 + self.dots[place]) if place in self.dots else " ")
-            found.append(sign, self.styles.get(place, ""))
-        return found
 
 
 # One function for each group of questions. The same networks serve all but the last two.
@@ -495,7 +451,7 @@ def show_learning(tour: Tour, study: cw.Study) -> None:
     from curvewise.report.results import section_of
 
     # One row per subset: runs that share one are not independent, so their seeds are averaged.
-    tour.stage("learning curves", 0.0)
+    tour.advance(0.0, "learning curves")
     table = tour.file("errors.csv")
     rows = study.measurements(seeds="mean").frame()
     rows[["learner", "n", "fold", "error"]].to_csv(table, index=False, lineterminator="\n")
@@ -603,7 +559,7 @@ def show_variance(tour: Tour, study: cw.Study) -> None:
     """Show how much of the difference between seeds is due to the finite test set."""
     import numpy as np
 
-    tour.stage("seeds", 0.04)
+    tour.advance(0.04, "seeds")
     n = max(study.partition.sizes)
     runs = {name: study.predictions(name, n=n) for name in (A, B)}
     paths = []
@@ -635,7 +591,7 @@ def show_variance(tour: Tour, study: cw.Study) -> None:
 
 def show_response(tour: Tour, study: cw.Study) -> None:
     """Show which network recognises the digits it has learned when they move."""
-    tour.stage("shifted digits", 0.01)
+    tour.advance(0.01, "shifted digits")
     n = max(study.partition.sizes)
     found = {name: study.network(name, n=n) for name in (A, B)}
     networks = {name: one.network for name, one in found.items()}
@@ -685,7 +641,7 @@ def show_starts(tour: Tour, study: cw.Study) -> None:
     pretraining = cw.load_study(tour.file(PRETRAINING))
     tour.run(pretraining, "pretraining", 0.05, workers=0)
 
-    tour.stage("ranking", 0.0)
+    tour.advance(0.0, "ranking")
     starts = {f"{name}, {n:,} digits": (name, n) for name in (A, B) for n in pretraining.partition.sizes}
     found = {start: pretraining.network(name, n=n) for start, (name, n) in starts.items()}
     networks = {start: one.network for start, one in found.items()}

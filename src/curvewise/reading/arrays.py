@@ -23,6 +23,7 @@ from curvewise.reading.table import (
     as_path,
     check_file,
     check_unpacked,
+    ending,
     kind_of,
     label_array,
     parse,
@@ -306,9 +307,7 @@ def read_vector(source: str | PathLike[str], part: str) -> NDArray[Any]:
 
 def read_named(path: Path) -> tuple[Sequence[str], Callable[[str], Any]]:
     """Return the names of the arrays in any file of :data:`VECTOR_FILES`, ``""`` for one without, and their reader."""
-    # labels.csv.gz is read as labels.csv is.
-    suffix = path.with_suffix("").suffix if path.suffix.lower() == ".gz" else path.suffix
-    suffix = suffix.lower()
+    suffix, _ = ending(path)
     if suffix not in VECTOR_FILES:
         kind_of(path)  # for its message on what is no file, or has another ending
         raise InputError(f"{format_path(path)} must be one of {', '.join(VECTOR_FILES)}.")
@@ -392,7 +391,7 @@ def _lines(text: str, path: Path) -> dict[str, NDArray[Any]]:
 def _cells(text: str, path: Path) -> dict[str, NDArray[Any]]:
     if not text.strip():
         raise InputError(f"{format_path(path)} is empty.")
-    rows, _ = split_rows(text.strip("\r\n") + "\n", path)
+    rows, _ = split_rows(text, path)
     if len(rows[0]) == 1:
         return _column([row[0].strip() for row in rows], path)
     header = [name.strip() for name in rows[0]]
@@ -411,8 +410,10 @@ def _column(cells: list[str], path: Path) -> dict[str, NDArray[Any]]:
     """Read one column, with or without a name above it."""
     first = cells[0]
     word = parse(first) is None and len(cells) > 1
-    # A first line is a name if it is a known one, or the only line that is no number: "cat" above "dog" is a class.
-    named = word and (role_of(first) is not None or all(parse(c) is not None for c in cells[1:]))
+    # A first line is a name if it is a known one, or the only line that is no number: "cat" above "dog" is a class, and
+    # so is "y" or "correct" where it comes again.
+    known = role_of(first) is not None and first not in cells[1:]
+    named = word and (known or all(parse(c) is not None for c in cells[1:]))
     values = cells[1:] if named else cells
     blank = [i for i, cell in enumerate(values) if cell == ""]
     if blank:

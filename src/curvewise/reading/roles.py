@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from curvewise.errors import InputError, arg, brief, list_names, suggest
-from curvewise.reading.table import Column, Table, is_missing, names_in, numbers, texts
+from curvewise.reading.table import LEADING_ZERO, Column, Table, is_missing, names_in, numbers, parse, texts
 from curvewise.types.results import FloatArray, Unit, same_names
 
 ColumnMap: TypeAlias = Mapping[str, str | Sequence[str] | None]
@@ -153,7 +153,7 @@ def find_roles(
         What messages call it.
     roles : sequence of Role
         In the order in which columns are given away.
-    told : dict, optional
+    given_columns : dict, optional
         ``columns=`` of the user.
     used : collection of str
         Columns that select rows: they are no part of ``rest``.
@@ -484,16 +484,24 @@ def select_rows(table: Table, where: Mapping[str, Any] | None) -> Table:
         check_column(table.columns, table.source, arg("where", {name: wanted}), name)
         several = wanted if isinstance(wanted, list | tuple | set) else [wanted]
         words = names_in(table, name)
-        requested = same_names(texts(list(several)), "where")
-        if absent := [value for value in requested if value not in set(words)]:
+        requested = {_as_value(word): word for word in same_names(texts(list(several)), "where")}
+        values = {word: _as_value(word) for word in dict.fromkeys(words)}
+        if absent := [word for value, word in requested.items() if value not in values.values()]:
             raise InputError(
-                f"{arg('where', {name: absent[0]})} is in no row of {table.source}: it has "
-                f"{list_names(dict.fromkeys(words))}."
+                f"{arg('where', {name: absent[0]})} is in no row of {table.source}: it has {list_names(values)}."
             )
-        keep &= np.isin(words, requested)
+        keep &= np.array([values[word] in requested for word in words])
     if not keep.any():
         raise InputError(f"{arg('where', dict(where or {}))}: no row of {table.source} has all of it.")
     return table.keep(keep, f"{int(keep.sum())} of {len(table)} rows, where {brief(dict(where or {}), 200)}")
+
+
+def _as_value(word: str) -> Any:
+    """Return what is the same for all spellings of a value: 1e-3 is 0.001 and true True, but 007 is not 7."""
+    number = parse(word)
+    if number is not None and abs(number) < 2**53 and not LEADING_ZERO.match(word):
+        return number
+    return word.lower() if word.lower() in ("true", "false") else word
 
 
 def select_one(

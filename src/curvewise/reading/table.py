@@ -42,6 +42,7 @@ from curvewise.types.results import FloatArray, same_names
 Column: TypeAlias = list[Any] | NDArray[Any]
 Rows: TypeAlias = NDArray[np.intp]
 
+_DATE = re.compile(r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}")
 # What pandas calls an index that was written to a file without a name.
 _INDEX_NAMES = ("", "Unnamed: 0", "__index_level_0__")
 
@@ -63,7 +64,8 @@ class Table:
     notes : tuple of str
         How cells were interpreted, and what was left out.
     decimal_commas : bool
-        Whether ``"0,5"`` is a half: fields are separated by something else, and such cells exist.
+        Whether ``"0,5"`` is a half and ``"1.000"`` perhaps a thousand: fields are separated by semicolons, or by tabs
+        and such cells exist.
     """
 
     source: str
@@ -102,10 +104,21 @@ def make_table(source: str, columns: Mapping[str, Column], label: str = "learner
     if not max(lengths.values()):
         raise InputError(f"{source} has columns ({list_names(lengths)}) but no rows.")
     index = [name for name in columns if name in _INDEX_NAMES]
+    for name in index:
+        _check_index(columns[name], source)
     notes = [*notes, *(f"column {name!r} left out: an index without a name" for name in index)]
     kept = {name: cells for name, cells in columns.items() if name not in index}
     rows = np.arange(1, max(lengths.values()) + 1)
     return Table(source, kept, rows, label, tuple(notes))
+
+
+def _check_index(cells: Iterable[Any], source: str) -> None:
+    """Refuse names in an index without a name: left out, the runs of several learners would be those of one."""
+    if words := [c for c in cells if isinstance(c, str) and parse(c) is None and not _DATE.match(c)]:
+        raise InputError(
+            f"{source} has names ({list_names(dict.fromkeys(words), 3)}) in a column or an index that itself has no "
+            "name. Call it learner if these are learners, and otherwise by what they are, or remove it."
+        )
 
 
 def table_from_frame(frame: Any, source: str) -> Table:
@@ -130,8 +143,10 @@ def table_from_frame(frame: Any, source: str) -> Table:
     columns: dict[str, Column] = {}
     for name in eager.columns:
         series = eager[name]
-        # Decimals would lose digits as floats, and dates are no numbers: these come as Python objects.
-        numeric = series.dtype.is_numeric() and not series.dtype.is_decimal()
+        # Decimals, whole numbers beside empty cells and those of 128 bits would lose digits as floats, and dates are no
+        # numbers: these come as Python objects.
+        exact = series.dtype.is_integer() and (series.null_count() or series.dtype in (nw.Int128, nw.UInt128))
+        numeric = series.dtype.is_numeric() and not series.dtype.is_decimal() and not exact
         columns[str(name)] = series.to_numpy() if numeric else series.to_list()
     return make_table(source, columns, notes=notes)
 
@@ -191,6 +206,8 @@ def _plain_pandas(frame: Any, source: str) -> tuple[Any, list[str]]:
         kept = [name for name in frame.index.names if name not in frame.columns]
         frame = frame.reset_index(level=kept) if kept else frame
     elif frame.index.nlevels > 1 or frame.index.dtype.kind not in "iu":  # row numbers say nothing
+        for level in range(frame.index.nlevels):
+            _check_index(frame.index.get_level_values(level), source)
         notes = [
             f"an index without a name left out ({list_names(frame.index[:3].tolist())}, …): name it to have it read"
         ]
@@ -226,7 +243,9 @@ def _columns_from_dict(data: Mapping[Any, Any], source: str) -> dict[str, Column
     check_names([str(name) for name in data], source)
     columns: dict[str, Column] = {}
     for name, cells in data.items():
-        if isinstance(cells, str | bytes | Mapping) or not hasattr(cells, "__iter__") or getattr(cells, "ndim", 1) == 0:
+        # The entries of a set are in no order.
+        no_cells = isinstance(cells, str | bytes | set | frozenset | Mapping) or not hasattr(cells, "__iter__")
+        if no_cells or getattr(cells, "ndim", 1) == 0:
             raise InputError(
                 f"{brief(str(name))} in {source} is {brief(cells)}, not a list of cells. Use a dict of columns, {{'n': "
                 "[25, 50], 'error': [0.4, 0.3]}, a list of records, or a dict of learners with records each."
@@ -302,13 +321,13 @@ def _as_list(cell: Any) -> list[Any]:
 
 # Cells into numbers, with errors that name the row and the text.
 
-_MISSING = frozenset({"", "nan", "na", "n/a", "null", "none"})
+_MISSING = frozenset({"", "nan", "na", "n/a", "#n/a", "<na>", "null", "none"})
 _DECIMAL = re.compile(r"[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?")
 _POINT = re.compile(r"[-+]?[0-9.,]*\.[0-9.,]*([eE][-+]?[0-9]+)?")
-_GROUPED = re.compile(r"[0-9]{1,3}([.,])[0-9]{3}(\1[0-9]{3})*")
-THOUSANDS = re.compile(r"[0-9]{1,3}(,[0-9]{3})+(\.0*)?")
+_GROUPED = re.compile(r"[1-9][0-9]{0,2}([.,])[0-9]{3}(\1[0-9]{3})*")
+THOUSANDS = re.compile(r"[1-9][0-9]{0,2}(,[0-9]{3})+(\.0*)?")
 # "007" is a name, not the number 7: read as one, "7" and "007" would be the same label.
-_LEADING_ZERO = re.compile(r"[-+]?0[0-9]")
+LEADING_ZERO = re.compile(r"[-+]?0[0-9]")
 
 
 def numbers(table: Table, name: str, *, thousands: bool = False, remedy: str = "") -> FloatArray:
@@ -324,12 +343,13 @@ def numbers(table: Table, name: str, *, thousands: bool = False, remedy: str = "
         What else the user can do, at the end of a message.
     """
     cells = table.columns[name]
-    if table.decimal_commas:
-        cells = _cells_with_points(table, name, whole=thousands)
-    elif thousands and any(isinstance(cell, str) and cell.strip().isdecimal() for cell in cells):
+    commas = table.decimal_commas
+    if thousands and (commas or any(isinstance(cell, str) and cell.strip().isdecimal() for cell in cells)):
         # 100 beside 1.000: read as they stand, the larger size would be the smaller one.
         for row, cell in zip(table.rows, cells, strict=True):
-            check_grouping(cell if "." in str(cell) else None, f"Row {row} in {table.where(name)} reads")
+            check_grouping(cell if commas or "." in str(cell) else None, f"Row {row} in {table.where(name)} reads")
+    if commas:
+        cells = _cells_with_points(table, name)
     quick = _quick(cells)
     if quick is not None:
         return quick
@@ -401,13 +421,9 @@ def is_missing(cell: Any) -> bool:
 
 def is_measured(cells: Column) -> bool:
     """Return whether a column is meant to hold numbers: at least one cell does, or all are empty."""
-
-    def like_a_number(cell: Any) -> bool:
-        text = cell.strip().removesuffix("%") if isinstance(cell, str) else cell
-        value = parse(text)
-        return is_decimal_comma(text) or (value is not None and not math.isnan(value))
-
-    return any(map(like_a_number, cells)) or all(map(is_missing, cells))
+    plain = [cell.strip().removesuffix("%") if isinstance(cell, str) else cell for cell in cells]
+    known = (value for value in map(parse, plain) if value is not None)
+    return not all(map(math.isnan, known)) or any(map(is_decimal_comma, plain)) or all(map(is_missing, cells))
 
 
 def texts(cells: Column) -> list[str]:
@@ -453,7 +469,7 @@ def label_array(cells: Column) -> NDArray[Any]:
     if values is None:
         parsed = [parse(cell) for cell in cells]
         values = None if None in parsed else np.array(parsed, dtype=np.float64)
-    if values is None or np.isnan(values).all() or any(map(_LEADING_ZERO.match, words)):
+    if values is None or np.isnan(values).all() or any(map(LEADING_ZERO.match, words)):
         return np.array(words, dtype=np.str_)
     whole = np.isfinite(values) & (values == np.rint(values))
     large = np.flatnonzero(whole & (abs(values) >= 2**53))
@@ -512,15 +528,9 @@ def is_decimal_comma(cell: Any) -> bool:
     return isinstance(cell, str) and _DECIMAL.fullmatch(cell.strip()) is not None
 
 
-def _cells_with_points(table: Table, name: str, whole: bool) -> Column:
-    """Write points for decimal commas in a column of numbers.
-
-    Where numbers are ``whole``, as sizes are, a separator before three digits is an error.
-    """
+def _cells_with_points(table: Table, name: str) -> Column:
+    """Write points for decimal commas in a column of numbers."""
     cells = table.columns[name]
-    if whole:
-        for row, cell in zip(table.rows, cells, strict=True):
-            check_grouping(cell, f"Row {row} in {table.where(name)} reads")
     commas = [i for i, cell in enumerate(cells) if is_decimal_comma(cell)]
     points = [i for i, cell in enumerate(cells) if isinstance(cell, str) and _POINT.fullmatch(cell.strip())]
     if commas and points:
@@ -567,6 +577,8 @@ _KINDS = {
     ".pq": "parquet",
 }
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+# A line before the header that names the separator for Excel.
+_EXCEL_SEPARATOR = re.compile(r"\A\s*sep=.\r?\n")
 # Files with a wrong ending are common: their first bytes say what they are.
 _MAGIC = {
     b"PAR1": "a Parquet file: name it .parquet",
@@ -692,20 +704,27 @@ def as_path(source: str | PathLike[str]) -> Path:
 
 def read_text(path: Path) -> str:
     """Read a whole file of UTF-8 text, unpacking gzip."""
-    return _decode(_read_bytes(path, path.suffix.lower() == ".gz"), path)
+    return _decode(_read_bytes(path, ending(path)[1]), path)
 
 
 def _label(path: Path) -> str:
     return path.name.removesuffix(".gz").rpartition(".")[0] or path.name
 
 
+def ending(path: Path) -> tuple[str, bool]:
+    """Return the ending of a file in lower case, without the .gz behind it, and whether there is one.
+
+    >>> ending(Path("labels.CSV.gz")), ending(Path("labels.json"))
+    (('.csv', True), ('.json', False))
+    """
+    packed = path.suffix.lower() == ".gz"
+    return (path.with_suffix("") if packed else path).suffix.lower(), packed
+
+
 def kind_of(path: Path) -> tuple[str, bool]:
     """Tell the format by the ending: csv, json, lines or parquet, and whether gzip is around it."""
-    suffixes = [s.lower() for s in path.suffixes]
-    packed = bool(suffixes) and suffixes[-1] == ".gz"
-    if packed:
-        suffixes.pop()
-    kind = _KINDS.get(suffixes[-1] if suffixes else "")
+    suffix, packed = ending(path)
+    kind = _KINDS.get(suffix)
     if kind and not (packed and kind == "parquet"):
         return kind, packed
     check_file(path)
@@ -796,6 +815,9 @@ def _decode(data: bytes, path: Path) -> str:
 def _csv(text: str, path: Path, label: str, single: bool = False) -> Table:
     rows, delimiter = split_rows(text, path)
     header = [name.strip() for name in rows.pop(0)]
+    if "" in header:  # spreadsheets write empty columns behind the table, too
+        filled = [i for i, name in enumerate(header) if name or any(row[i].strip() for row in rows)]
+        header, *rows = ([row[i] for i in filled] for row in (header, *rows))
     if single and len(header) == 1:
         with suppress(ValueError):  # numbers alone, without a name on top
             float(header[0])
@@ -816,8 +838,8 @@ def _csv(text: str, path: Path, label: str, single: bool = False) -> Table:
     usual = "\t" if ".tsv" in path.name or ".tab" in path.name else ","
     notes = [] if delimiter == usual else [f"fields separated by {_DELIMITERS[delimiter]}"]
     table = make_table(format_path(path), dict(zip(header, cells, strict=True)), label, notes)
-    commas = delimiter != "," and any(is_decimal_comma(cell) for row in rows for cell in row)
-    return replace(table, decimal_commas=commas)
+    commas = delimiter == "\t" and any(is_decimal_comma(cell) for row in rows for cell in row)
+    return replace(table, decimal_commas=commas or delimiter == ";")
 
 
 def _without_apostrophe(cell: str) -> str:
@@ -830,6 +852,7 @@ def split_rows(text: str, path: Path) -> tuple[list[list[str]], str]:
         raise InputError(f"{format_path(path)} looks like JSON, not CSV: name it .json.")
     if "\n" not in text:  # lines of old spreadsheets end in CR alone
         text = text.replace("\r", "\n")
+    text = _EXCEL_SEPARATOR.sub("", text).rstrip("\r\n")
     delimiter = _delimiter(text)
     if delimiter == "\t" and (plain := _without_quoting(text)) is not None:
         return plain, delimiter
@@ -838,9 +861,9 @@ def split_rows(text: str, path: Path) -> tuple[list[list[str]], str]:
     try:
         for row in reader:
             # A line of blanks is a cell only where there is one column.
-            if row and (row[0].strip() or len(row) > 1 or not rows or len(rows[0]) == 1):
-                rows.append(row)
-                if len(row) != len(rows[0]):
+            if len(row) > 1 or (row and (row[0].strip() or not rows)) or (rows and len(rows[0]) == 1):
+                rows.append(row or [""])
+                if len(rows[-1]) != len(rows[0]):
                     raise _ragged(path, reader.line_num, row, rows[0], delimiter)
     except csv.Error as error:
         raise InputError(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError, MissingDependencyError, arg, brief
-from curvewise.text import format_interval, format_number, format_table, readable_columns
+from curvewise.text import format_interval, format_number, format_table, is_number, readable_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -243,8 +243,6 @@ class Result(ABC):
     """Quantities as people read them, where that is not their identifier with blanks."""
     unlisted: ClassVar[tuple[str, ...]] = ()
     """Fields beside the private ones that :meth:`to_dict` and the repr leave out: arrays with an entry for each run."""
-    smallest_pvalue: ClassVar[float] = 0.0
-    """The smallest p-value that the method tells; people read it as an upper bound."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Give subclasses the one-line repr."""
@@ -269,7 +267,7 @@ class Result(ABC):
                 words.append(f"{f.name}={format_number(float(value))}")
             elif isinstance(value, bool | int | str | np.integer):
                 words.append(f"{f.name}={brief(value, 40)}")
-            elif isinstance(value, tuple) and 0 < len(value) <= _SHORT and all(map(_is_number, value)):
+            elif isinstance(value, tuple) and 0 < len(value) <= _SHORT and all(map(is_number, value)):
                 words.append(f"{f.name}=({', '.join(format_number(float(v)) for v in value)})")
             elif isinstance(value, Mapping | list | tuple) and value and f.name.endswith("s"):  # not "3 learner"
                 words.append(f"{len(value)} {f.name}")
@@ -322,7 +320,7 @@ class Result(ABC):
         """Return the main table as people read it: intervals beside estimates, errors as percentages, few digits."""
         unit = getattr(self, "unit", "")
         columns = self.display_columns()
-        table = readable_columns(columns, getattr(unit, "name", unit), self.best_rows(), self.smallest_pvalue)
+        table = readable_columns(columns, getattr(unit, "name", unit), self.best_rows())
         if "quantity" in table:
             sides = {side: getattr(self, side, side) for side in ("a", "b")}
             names = zip(columns["quantity"], table["quantity"], strict=True)
@@ -375,10 +373,6 @@ class Result(ABC):
             cells, note = format_table(self.readable(), "html"), html.escape(self.table_note())
             page = f"<div><p>{html.escape(self.sentences())}</p>{notes}<p>{note}</p>{cells}</div>"
         return page
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 def interval_columns(rows: Mapping[str, Interval]) -> dict[str, list[Any]]:
