@@ -24,6 +24,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+os.environ["OMP_NUM_THREADS"] = "1"  # the last bits of two networks that are trained here depend on it
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("CURVEWISE_DATA", ROOT.parent / "shared" / "data"))
 
