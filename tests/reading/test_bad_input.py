@@ -330,6 +330,22 @@ def test_names_in_an_index_without_a_name_are_not_dropped(form, tmp_path):
     assert load_measurements(named).learners == ("resnet", "vgg")
 
 
+@pytest.mark.parametrize("form", ["frame", "csv"])
+def test_names_of_single_rows_beside_named_learners_are_left_out_and_noted(form, tmp_path):
+    rows = {"learner": ["a", "a", "b", "b"], "n": [10, 20, 10, 20], "error": [0.5, 0.4, 0.3, 0.2]}
+    frame = pd.DataFrame(rows, index=["run 1", "run 2", "run 3", "run 4"])
+    again = pd.DataFrame(rows, index=["mine", "mine", "theirs", "theirs"])
+    if form == "csv":
+        frame.to_csv(tmp_path / "m.csv")
+        again.to_csv(tmp_path / "again.csv")
+        frame, again = tmp_path / "m.csv", tmp_path / "again.csv"
+    found = load_measurements(frame)
+    assert found.learners == ("a", "b")
+    assert "left out" in " ".join(found.notes)
+    with pytest.raises(InputError, match="itself has no name"):  # a name that comes again says of what the rows are
+        load_measurements(again)
+
+
 def test_an_index_of_times_is_left_out_and_noted(tmp_path):
     frame = pd.DataFrame({"n": [10, 20], "error": [0.5, 0.4]}, index=pd.to_datetime(["2024-01-01", "2024-01-02"]))
     assert "an index without a name left out (Timestamp" in " ".join(load_measurements(frame).notes)

@@ -105,20 +105,28 @@ def make_table(source: str, columns: Mapping[str, Column], label: str = "learner
         raise InputError(f"{source} has columns ({list_names(lengths)}) but no rows.")
     index = [name for name in columns if name in _INDEX_NAMES]
     for name in index:
-        _check_index(columns[name], source)
+        _check_index(columns[name], [cells for other, cells in columns.items() if other not in index], source)
     notes = [*notes, *(f"column {name!r} left out: an index without a name" for name in index)]
     kept = {name: cells for name, cells in columns.items() if name not in index}
     rows = np.arange(1, max(lengths.values()) + 1)
     return Table(source, kept, rows, label, tuple(notes))
 
 
-def _check_index(cells: Iterable[Any], source: str) -> None:
+def _check_index(cells: Column, others: Sequence[Column], source: str) -> None:
     """Refuse names in an index without a name: left out, the runs of several learners would be those of one."""
-    if words := [c for c in cells if isinstance(c, str) and parse(c) is None and not _DATE.match(c)]:
-        raise InputError(
-            f"{source} has names ({list_names(dict.fromkeys(words), 3)}) in a column or an index that itself has no "
-            "name. Call it learner if these are learners, and otherwise by what they are, or remove it."
-        )
+    names = _names(cells)
+    # Names of single rows, beside a column that names what the rows are of.
+    if not names or (len(set(names)) == len(cells) and any(map(_names, others))):
+        return
+    raise InputError(
+        f"{source} has names ({list_names(dict.fromkeys(names), 3)}) in a column or an index that itself has no "
+        "name. Call it learner if these are learners, and otherwise by what they are, or remove it."
+    )
+
+
+def _names(cells: Column) -> list[str]:
+    """Return the cells that are texts and neither numbers nor dates."""
+    return [c for c in cells if isinstance(c, str) and parse(c) is None and not _DATE.match(c)]
 
 
 def table_from_frame(frame: Any, source: str) -> Table:
@@ -206,8 +214,9 @@ def _plain_pandas(frame: Any, source: str) -> tuple[Any, list[str]]:
         kept = [name for name in frame.index.names if name not in frame.columns]
         frame = frame.reset_index(level=kept) if kept else frame
     elif frame.index.nlevels > 1 or frame.index.dtype.kind not in "iu":  # row numbers say nothing
+        others = [frame.iloc[:, k].tolist() for k in range(frame.shape[1])]
         for level in range(frame.index.nlevels):
-            _check_index(frame.index.get_level_values(level), source)
+            _check_index(frame.index.get_level_values(level).tolist(), others, source)
         notes = [
             f"an index without a name left out ({list_names(frame.index[:3].tolist())}, …): name it to have it read"
         ]
