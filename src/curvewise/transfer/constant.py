@@ -115,7 +115,9 @@ def best_constant(
             where = cells * len(classes) + encode(labels, classes)
             flat += np.bincount(where.ravel(), weights=weights.ravel(), minlength=len(flat))
         count = flat.reshape(n_constants, len(classes))
-        return np.argmax(count, axis=1) if loss == "error" else _smooth(count, targets, smoothing)
+        # The first of classes that are equally frequent but for rounding, whatever the order of the examples.
+        most = count >= count.max(axis=1, keepdims=True) * (1 - TIE)
+        return np.argmax(most, axis=1) if loss == "error" else _smooth(count, targets, smoothing)
     total = _by_cell(targets.totals(to_unit if loss == "cosine" else None), cells, n_constants)
     if loss == "cosine":
         direction = to_unit(total)
@@ -127,7 +129,7 @@ def best_constant(
     if loss == "binary" and smoothing > 0:
         both = _smooth(np.stack([weight - total, total], axis=1), targets, smoothing)
         return both[:, 1]
-    return np.asarray(mean >= 0.5).astype(np.float64) if loss == "binary-error" else mean
+    return np.asarray(mean >= 0.5 - TIE).astype(np.float64) if loss == "binary-error" else mean
 
 
 def _by_cell(columns: FloatArray, cells: IntArray, n_constants: int) -> FloatArray:

@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 from curvewise.errors import InputError
 from curvewise.stats.intervals import crossing_interval, difference_interval, first_crossing
 from curvewise.text import format_interval, format_number, format_size
-from curvewise.transfer.runs import MANY
+from curvewise.transfer.runs import MANY, TIE
 from curvewise.types.results import FloatArray, Interval, as_floats, check_level
 
 # A fitted curve is followed up to this multiple of the largest size of scratch.
@@ -504,6 +504,8 @@ class RiskGap:
         there = self.scratch.at(n)
         half = self._half(there)
         centre = there.risk - self.risk
+        # A method that is as good as scratch at one of its sizes must not miss it by rounding.
+        centre[np.abs(centre) <= TIE * max(float(np.abs(self.scratch.risk).max()), abs(self.risk))] = 0.0
         low, high = centre - half, centre + half
         if len(there.beyond):
             band = there.band

@@ -476,10 +476,13 @@ def _task_warnings(task: TaskRuns, settings: CciSettings, alone: bool) -> Iterat
         steps = np.diff(task.runs.mean[task.index(task.scratch, task.sizes(task.scratch))])
         rising, total = float(steps[steps > 0].sum()), float(np.abs(steps).sum())
         if rising:
+            places = f"in places: {format_number(100 * rising / total, 2)}% of the weight is negative, and there"
+            if 2 * rising > total:  # the area below scratch is then negative as a whole, and CCI the share of it
+                places = "from the smallest size to the largest: CCI weighs each step by how much worse it gets, and "
+                places += "where it gets better"
             yield Message(
-                f"{task.scratch} gets worse with more data in places: {format_number(100 * rising / total, 2)}% of the "
-                "weight is negative, and there a gain counts as a loss. More runs would show whether that is noise; "
-                f"{arg('weight', 'log')} does not depend on it."
+                f"{task.scratch} gets worse with more data {places} a gain counts as a loss. More runs would show "
+                f"whether that is noise; {arg('weight', 'log')} does not depend on it."
             )
 
 

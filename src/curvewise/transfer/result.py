@@ -686,8 +686,9 @@ def measure_spread(source: TransferResult | TransferRisks, *, level: float = 0.9
                 risks = good.risk[here & (good.n == n)]
                 if calibrated:
                     risks = calibrated_risk(risks, blind=source.blind[task].risk, maximal=source.maximal[task].risk)
-                std = float(risks.std(ddof=1)) if len(risks) > 1 else math.nan
-                cells[task, method, n] = (float(risks.mean()), std, len(risks))
+                least = risks.min()  # equal runs have no spread, not even by rounding
+                std = float((risks - least).std(ddof=1)) if len(risks) > 1 else math.nan
+                cells[task, method, n] = (float(least + (risks - least).mean()), std, len(risks))
     else:
         raise InputError(
             f"is a {type(source).__name__}: pass what load_risks or measure_transfer gives.", argument="source"
@@ -829,7 +830,7 @@ class RunSpread(Result):
         significant = sum(p.adjusted < share for p in self.pairs)
         text += f" In {outside} of {len(self.pairs)} pairs of methods at a size each mean lies "
         text += "outside the standard deviation of the other; "
-        text += f"{tested} differ significantly by Welch's test at {share:.0%}, "
+        text += f"{tested} differ significantly by Welch's test at {100 * share:.4g}%, "
         return text + f"{significant} after Holm's correction."
 
 

@@ -29,7 +29,7 @@ MANY = 1e9
 # Degrees of freedom that the pooled spread of a size has in the variance of one cell. Small, so that it only matters
 # beside cells of two or three runs; chosen by benchmarks/transfer_coverage.py.
 STEADY = 0.5
-# Sums of squares below this share of what they could be are 0 but for rounding.
+# Sums of squares, and differences, below this share of what they could be are 0 but for rounding.
 TIE = 1e-12
 
 Row = TypeVar("Row")
@@ -85,8 +85,11 @@ def group_runs(
     measured = np.array([method in chosen for method, _ in cells])
     best = None
     if maximal is None:
-        best = int(np.argmin(np.where(measured, runs.mean, np.inf)))
-        error, (method, n) = runs.error(runs.of_mean(best)), list(cells)[best]
+        # Of equal means that of most runs, whatever the order of the rows.
+        ranked = [(runs.mean[i], -runs.count[i], *key) for key, i in cells.items() if measured[i]]
+        *_, method, n = min(ranked)
+        best = cells[method, n]
+        error = runs.error(runs.of_mean(best))
         maximal = Control(
             float(runs.mean[best]),
             error.std,
@@ -377,8 +380,12 @@ class CellRuns:
 
     @cached_property
     def mean(self) -> FloatArray:
-        """Mean risk of each cell."""
-        return self._per_cell(self.value) / self.count
+        """Mean risk of each cell: exact where all runs are equal, and the same in any order of the rows."""
+        # A plain mean of 0.7, 0.7 and 0.7 is not 0.7: such runs would have a spread, and a difference from 0.7.
+        order = np.lexsort((self.value, self.cell))
+        least = self.value[order][np.cumsum(self.count) - self.count]
+        above = (self.value - least[self.cell])[order]
+        return np.asarray(least + np.bincount(self.cell[order], above) / self.count)
 
     @cached_property
     def variance(self) -> FloatArray:
