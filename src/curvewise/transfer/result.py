@@ -31,6 +31,7 @@ from curvewise.text import (
 from curvewise.transfer.risks import ONE_TASK, Control, TransferRisks, Weight, calibrated_risk
 from curvewise.transfer.runs import (
     MANY,
+    TIE,
     Row,
     StandardError,
     TaskRuns,
@@ -608,8 +609,9 @@ def _rank_at_size(task: TaskRuns, n: float, level: float) -> list[MethodRank]:
             low, high = (i, j) if gap.value < 0 else (j, i)
             better[high] += 1
             worse[low] += 1
-    # Mean of the best and the worst place among equals.
-    places = 0.5 * (1 + (values[:, None] > values).sum(1) + (values[:, None] >= values).sum(1))
+    # Mean of the best and the worst place among equals, which are equal but for rounding.
+    behind = values[:, None] - values
+    places = 0.5 * (1 + (behind > TIE).sum(1) + (behind >= -TIE).sum(1))
     # Probability of each method to have the lowest mean risk; the controls move all alike.
     cells = [task.cells[name, n] for name in names]
     errors = [task.runs.error(task.runs.of_mean(c)) for c in cells]
