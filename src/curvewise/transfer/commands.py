@@ -748,6 +748,9 @@ def compared_methods(result: TransferResult, compare: list[str], pairs: bool) ->
             raise InputError(f"--compare {','.join(compare)}: {name!r} is no method.{there}")
     if compare:
         return result.compare(*compare)
+    if pairs and len(result.methods) < 2:
+        there = f"there is {list_names(result.methods) or 'none'}"
+        raise UsageError(f"--pairs needs two methods beside {result.scratch}: {there}.")
     return result.comparisons() if pairs else None
 
 

@@ -412,7 +412,9 @@ def _reached(n: FloatArray, risks: Sequence[TaskEstimate], wanted: float, level:
         # A risk need not follow lines between sizes: a monotone curve through the means is nearer to most.
         at = np.log(x)
         smooth = PchipInterpolator(np.log(n), value)(at) if len(n) > 1 else line
-        half = np.hypot(0.5 * (highs - lows), bends(np.log(n), value, at, smooth))
+        bend = bends(np.log(n), value, at, smooth)
+        # The line may be an end of what is possible: it must lie inside by more than a search for its crossing is off.
+        half = np.maximum(np.hypot(0.5 * (highs - lows), bend), bend + 1e-9)
         return line - wanted, np.minimum(lows, smooth - half) - wanted, np.maximum(highs, smooth + half) - wanted
 
     if any(math.isnan(r.error.std) for r in risks):

@@ -252,11 +252,9 @@ def plot_spread(
         if left := len(every) - len(wanted):
             why = "not chosen" if methods is not None else "run once at every size"
             said += f" {left} method{' is' if left == 1 else 's are'} left out: {why}."
-        if result.pairs:
-            said += (
-                f" In {sum(p.outside for p in result.pairs)} of {len(result.pairs)} pairs of methods at a size each "
-            )
-            said += "mean lies outside the other's bar."
+        if pairs := [p for p in result.pairs if p.task in tasks and {p.one, p.two} <= {*wanted}]:
+            said += f" In {sum(p.outside for p in pairs)} of {len(pairs)} pairs of methods at a size each mean lies "
+            said += "outside the other's bar."
         labels = (X_LABEL, Y_LABEL if result.calibrated else safe_text(result.unit, 30))
         lines = [said, chosen.note, *warned(result)]
         return finish_panels(axes, own, tasks, labels, lines, caption, ends if legend else None)
