@@ -56,6 +56,15 @@ def losses(tmp_path: Path) -> Path:
     return path
 
 
+def test_methods_in_colour_are_found_before_anything_is_measured(call, losses, tmp_path):
+    picture = tmp_path / "curves.png"
+    assert call("transfer", "measure", losses, "--plot", picture, "--highlight", "go*").code == 0
+    assert picture.exists()
+    seen = call("transfer", "measure", losses, "--method", "good", "--plot", picture, "--highlight", "bad")
+    assert (seen.code, seen.out) == (2, "")
+    assert "--highlight bad" in words(seen.err).replace("'", "")
+
+
 def test_pairs_need_two_methods(call, tmp_path):
     file = tmp_path / "one.csv"
     rows = [

@@ -295,8 +295,9 @@ def measure(
         raise UsageError(f"--compare {','.join(compare)}: name two methods, such as new,old.")
     risks = reading.load(table)
     method, task = split_names(method, risks.method_names), split_names(task, risks.task_names)
-    for name in drawing.highlight:
-        choose("--highlight", name, risks.method_names, "method")
+    methods = list(dict.fromkeys((*method, *(compare if method else ()))))
+    there = [*methods, risks.scratch] if methods else risks.method_names
+    drawing = replace(drawing, highlight=[choose("--highlight", k, there, "method") for k in drawing.highlight])
     from curvewise.transfer.measure import measure_transfer
 
     with quietly():
@@ -306,7 +307,7 @@ def measure(
                 weight=weight,
                 seeds=seeds,
                 sizes=read_sizes(sizes),
-                methods=list(dict.fromkeys((*method, *(compare if method else ())))) or None,
+                methods=methods or None,
                 tasks=list(task) or None,
                 level=level,
             )
