@@ -319,17 +319,10 @@ def _scratch_curve(
             f"scratch has shape {risks.shape} for {len(sizes)} sizes, and each must be a number:"
             " leave out sizes at which scratch was not measured."
         )
-    matrix = np.ndim(variance) == 2 if variance is not None else False
-    shape = (len(sizes), len(sizes)) if matrix else sizes.shape
-    given = _variances(variance, shape, "scratch_variance")
-    return ScratchCurve(
-        sizes,
-        risks,
-        given if matrix else np.diag(given),
-        _broadcast(degrees, sizes.shape, "scratch_degrees"),
-        level,
-        curve,
-    )
+    matrix = variance is not None and np.ndim(variance) == 2
+    given = _variances(variance, sizes.shape * 2 if matrix else sizes.shape, "scratch_variance")
+    free = _broadcast(degrees, sizes.shape, "scratch_degrees")
+    return ScratchCurve(sizes, risks, given if matrix else np.diag(given), free, level, curve)
 
 
 def _variances(given: ArrayLike | None, shape: tuple[int, ...], argument: str) -> FloatArray:
@@ -338,8 +331,7 @@ def _variances(given: ArrayLike | None, shape: tuple[int, ...], argument: str) -
     found = as_floats(given, argument)
     if found.shape != shape:
         raise InputError(f"{argument} has shape {found.shape}: give {shape}, one for each size.", argument=argument)
-    own = np.diagonal(found) if len(shape) == 2 else found
-    if (own < 0).any() or np.isinf(found).any():
+    if ((np.diagonal(found) if len(shape) == 2 else found) < 0).any() or np.isinf(found).any():
         raise InputError(f"{argument} must hold variances: not negative, not infinite.", argument=argument)
     return found
 
@@ -364,10 +356,6 @@ def _check_unit(curve: Any, scratch: ScratchCurve) -> None:
             f" scratch is {format_number(float(scratch.risk[at]))}: fit it to the same risks, in the same"
             " unit and calibrated if these are."
         )
-
-
-_NOWHERE: NDArray[np.intp] = np.empty(0, dtype=np.intp)
-_NOTHING: tuple[FloatArray, FloatArray, FloatArray] = (np.empty(0),) * 3
 
 
 class ScratchValues(NamedTuple):
@@ -414,23 +402,20 @@ class ScratchCurve:
         found = np.unique(np.concatenate(points))
         return np.asarray(found[np.diff(np.log(found), prepend=-np.inf) > 1e-12])
 
-    def at(self, n: FloatArray) -> ScratchValues:
-        """Return scratch at any sizes; values on the grid are kept, since every method needs them."""
-        return self._on_grid if n is self.grid else self._look(n)
-
     @cached_property
-    def _on_grid(self) -> ScratchValues:
-        return self._look(self.grid)
+    def on_grid(self) -> ScratchValues:
+        """Scratch on the grid, which every method needs."""
+        return self.at(self.grid)
 
-    def _look(self, n: FloatArray) -> ScratchValues:
+    def at(self, n: FloatArray) -> ScratchValues:
         """Interpolate in log n; slopes are over one standard error either way, since interpolation has kinks."""
         count, logs = len(self.n), np.log(n)
         found = np.asarray(self._interpolate(logs))
         # Central differences over one standard error: the slope of an interpolation jumps at its knots.
         moves = (found[:, 1 : count + 1] - found[:, count + 1 :]) / (2 * self._steps)
         parts = moves**2 * np.diagonal(self.covariance)
-        beyond = np.flatnonzero(n > self.n[-1]) if self.curve is not None else _NOWHERE
-        band = curve_band(self.curve, n[beyond], self.level) if len(beyond) else _NOTHING
+        beyond = np.flatnonzero((n > self.n[-1]) & (self.curve is not None))
+        band = curve_band(self.curve, n[beyond], self.level) if len(beyond) else (np.empty(0),) * 3
         return ScratchValues(
             risk=found[:, 0],
             moves=moves,
@@ -501,7 +486,7 @@ class RiskGap:
 
     def __call__(self, n: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the difference, low and high, as :func:`crossing_interval` takes them."""
-        there = self.scratch.at(n)
+        there = self.scratch.on_grid if n is self.scratch.grid else self.scratch.at(n)
         half = self._half(there)
         centre = there.risk - self.risk
         # A method that is as good as scratch at one of its sizes must not miss it by rounding.

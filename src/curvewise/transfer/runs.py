@@ -20,7 +20,7 @@ from curvewise.stats.correlation import pearson
 from curvewise.stats.intervals import FEW
 from curvewise.stats.tests import holm
 from curvewise.text import as_count, format_number
-from curvewise.transfer.risks import Control, TransferRisks, Weight, cci, cci_slopes, step_widths
+from curvewise.transfer.risks import Control, TransferRisks, Weight, cci_slopes, step_widths
 from curvewise.types.results import FloatArray, Interval
 
 # Degrees of freedom beyond which Student's t is the normal distribution to all digits; scipy's quantiles of larger ones
@@ -267,19 +267,16 @@ class TaskRuns:
         every = np.concatenate(rows)
         risk = self.runs.value[every] if pooled else self.runs.mean[cells]
         scratch = self.index(self.scratch, n)[points]
-        sizes, start = n[points], self.runs.mean[scratch]
-        m, span = self.maximal.risk, self.blind.risk - self.maximal.risk
-        value = cci(sizes, (risk - m) / span, (start - m) / span, weight=weight)
-        slopes = cci_slopes(sizes, risk, start, m, weight)
+        slopes = cci_slopes(n[points], risk, self.runs.mean[scratch], self.maximal.risk, weight)
         if self.is_turned(n, weight):
-            value, slopes = math.nan, replace(slopes, method=np.full(len(sizes), np.nan))
+            slopes = replace(slopes, value=math.nan, method=np.full(len(points), np.nan))
         influence = np.zeros(len(self.runs.value))
         if pooled:
             influence[every] += slopes.method
         else:
             influence += self._spread_over(cells, slopes.method)
         influence += self._spread_over(scratch, slopes.scratch)
-        return TaskEstimate(value, influence, 0.0, slopes.maximal, self)
+        return TaskEstimate(slopes.value, influence, 0.0, slopes.maximal, self)
 
     def is_turned(self, n: FloatArray, weight: Weight) -> bool:
         """Tell whether scratch beats maximal supervision over some sizes, as CCI weighs them.

@@ -107,31 +107,20 @@ def choose_methods(
     every = (*known, scratch)
     drawn = tuple(m for m in choose_some("methods", methods, every) if m != scratch)
     names = dict(zip(every, safe_names(every, LONGEST), strict=True))
-    shades, said = _shades(known, every, drawn, highlight, [m for m in order if m in drawn][:front])
-    looks = {m: MethodLook(shades.get(m, GREY), names[m], m not in shades) for m in drawn}
-    looks[scratch] = MethodLook(SCRATCH, names[scratch])
-    picked = methods is not None or highlight is not None
-    return DrawnMethods(tasks, drawn, looks, said, picked, highlight is not None)
-
-
-def _shades(
-    known: Sequence[str],
-    every: Sequence[str],
-    drawn: Sequence[str],
-    highlight: str | Sequence[str] | None,
-    best: Sequence[str],
-) -> tuple[dict[str, str], str]:
-    """Return the colours of the methods that have one, and a note where only the best of a crowd do."""
-    few, said = len(known) <= CROWD, ""
-    front = list(drawn)
+    few, note, coloured = len(known) <= CROWD, "", list(drawn)
     if highlight is not None:
         wanted = [highlight] if isinstance(highlight, str) else list(highlight)
         named = [choose("highlight", name, every) for name in dict.fromkeys(wanted)]
-        front = [m for m in named if m in drawn]
+        coloured = [m for m in named if m in drawn]
     elif len(drawn) > CROWD:
-        front, said = list(best), f"In colour: the best {len(best)} of {len(drawn)} methods."
+        coloured = [m for m in order if m in drawn][:front]
+        note = f"In colour: the best {len(coloured)} of {len(drawn)} methods."
     # Of a few methods each has its colour, whichever are drawn.
-    return {m: colour(place_of(m, list(known).index(m) if few else i)) for i, m in enumerate(front)}, said
+    shades = {m: colour(place_of(m, list(known).index(m) if few else i)) for i, m in enumerate(coloured)}
+    looks = {m: MethodLook(shades.get(m, GREY), names[m], m not in shades) for m in drawn}
+    looks[scratch] = MethodLook(SCRATCH, names[scratch])
+    picked = methods is not None or highlight is not None
+    return DrawnMethods(tasks, drawn, looks, note, picked, highlight is not None)
 
 
 def by_improvement(result: TransferResult, methods: Sequence[str], tasks: Sequence[str] | None = None) -> list[str]:
