@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -421,10 +422,14 @@ class ScratchCurve:
             moves=moves,
             variance=((moves @ self.covariance) * moves).sum(axis=1),
             doubt=(parts**2 / self.degrees).sum(axis=1),
-            bend=BEND * bends(np.log(self.n), self.risk, logs, found[:, 0]),
+            bend=BEND * self._bends(logs, found[:, 0]),
             beyond=beyond,
             band=band,
         )
+
+    @cached_property
+    def _bends(self) -> Callable[[FloatArray, FloatArray], FloatArray]:
+        return bends(np.log(self.n), self.risk)
 
     @cached_property
     def _steps(self) -> FloatArray:
@@ -447,22 +452,26 @@ class ScratchCurve:
         return lambda x: inner(np.clip(x, logs[0], logs[-1]))
 
 
-def bends(log_n: FloatArray, risk: FloatArray, at: FloatArray, smooth: FloatArray) -> FloatArray:
-    """Return how far other curves through the same risks lie from a smooth one, at some log sizes.
+def bends(log_n: FloatArray, risk: FloatArray) -> Callable[[FloatArray, FloatArray], FloatArray]:
+    """Return a function of log sizes and of a smooth curve there: how far from it others through the same risks lie.
 
     They are the lines between sizes, which lie above a risk that falls fast and then slowly, and a monotone curve
     through logarithms of the risk, which follows one that falls slowly at first. Neither depends on the unit.
     """
     span = float(np.ptp(risk))
-    off = np.abs(smooth - np.interp(at, log_n, risk))
-    if len(log_n) < 3 or not span > 0:
-        return off
-    from scipy.interpolate import PchipInterpolator
+    floor, logs = risk.min() - FLOOR * span, None
+    if len(log_n) > 2 and span > 0:
+        from scipy.interpolate import PchipInterpolator
 
-    floor = risk.min() - FLOOR * span
-    inside = np.clip(at, log_n[0], log_n[-1])
-    logs = floor + np.exp(PchipInterpolator(log_n, np.log(risk - floor))(inside))
-    return np.asarray(np.maximum(off, np.abs(smooth - logs)))
+        logs = PchipInterpolator(log_n, np.log(risk - floor))
+
+    def apart(at: FloatArray, smooth: FloatArray) -> FloatArray:
+        off = np.abs(smooth - np.interp(at, log_n, risk))
+        if logs is not None:
+            off = np.maximum(off, np.abs(smooth - (floor + np.exp(logs(np.clip(at, log_n[0], log_n[-1]))))))
+        return off
+
+    return apart
 
 
 @dataclass(frozen=True, eq=False)

@@ -405,14 +405,15 @@ def _reached(n: FloatArray, risks: Sequence[TaskEstimate], wanted: float, level:
     estimate = 0.0 if first else float(np.exp(log_n)) if math.isfinite(log_n) else math.inf
     beyond = "below" if first else "above" if math.isinf(estimate) else None
 
+    # A risk need not follow lines between sizes: a monotone curve through the means is nearer to most.
+    apart, monotone = bends(np.log(n), value), PchipInterpolator(np.log(n), value) if len(n) > 1 else None
+
     def evaluate(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         found = [sum_estimates(w, risks) for w in _shares(n, x)]
         spans = [e.error.interval(e.value, level) for e in found]
         line, lows, highs = np.array([[*span] for span in spans]).T
-        # A risk need not follow lines between sizes: a monotone curve through the means is nearer to most.
-        at = np.log(x)
-        smooth = PchipInterpolator(np.log(n), value)(at) if len(n) > 1 else line
-        bend = bends(np.log(n), value, at, smooth)
+        smooth = line if monotone is None else monotone(np.log(x))
+        bend = apart(np.log(x), smooth)
         # The line may be an end of what is possible: it must lie inside by more than a search for its crossing is off.
         half = np.maximum(np.hypot(0.5 * (highs - lows), bend), bend + 1e-9)
         return line - wanted, np.minimum(lows, smooth - half) - wanted, np.maximum(highs, smooth + half) - wanted
