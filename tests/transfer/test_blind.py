@@ -426,6 +426,7 @@ BAD = {
     "nan": (([1.0, np.nan], "l2"), {}, "ignore=np.nan"),
     "inf": (([1.0, np.inf], "l2"), {}, "inf"),
     "text": ((["a", "b"], "l1"), {}, "needs numbers"),
+    "dates": ((np.array(["2020-01-01"], "M8[D]"), "error"), {}, "numbers or text as class labels"),
     "mixed": ((np.array(["a", 1], dtype=object), "error"), {}, "mixes int, str"),
     "unknown": (([0, 1], "l3"), {}, "is not known: use one of"),
     "alias": (([0, 1], "MSE"), {}, "Did you mean 'l2'"),

@@ -510,6 +510,13 @@ class TestOddTables:
         assert any("are they copies of one run, or rounded?" in text for text in found.warnings)
 
     @QUIET
+    def test_a_weight_without_a_name_is_ones_own(self) -> None:
+        own, log = (measure(rows(), weight=w) for w in (lambda n: 1 / n, "log"))
+        assert own.weight == "own"
+        assert measure(rows(), weight=np.ones_like).weight == "ones_like"
+        assert own.improvement("a", "one").cci.estimate == pytest.approx(log.improvement("a", "one").cci.estimate)
+
+    @QUIET
     def test_the_best_of_equal_means_is_the_same_in_any_order(self) -> None:
         cells = {
             ("scratch", 100): (0.42, 0.41, 0.44),

@@ -553,9 +553,10 @@ def as_targets(given: Any, argument: str, *, numbers: bool) -> NDArray[Any]:
     if array.size == 0:
         raise InputError(f"{argument} is empty, of shape {array.shape}: give at least one target.", argument=argument)
     if array.dtype.kind not in ("biuf" if numbers else "biufUS"):
+        names = f"For class names use {arg('loss', 'error')} or {arg('loss', 'cross-entropy')}."
+        needs = f"numbers. {names}" if numbers else "numbers or text as class labels, such as targets.astype(str)."
         raise InputError(
-            f"{argument} holds {array.dtype} values such as {array.flat[0]!r}: this loss needs "
-            f"numbers. For class names use {arg('loss', 'error')} or {arg('loss', 'cross-entropy')}.",
+            f"{argument} holds {array.dtype} values such as {array.flat[0]!r}: this loss needs {needs}",
             argument=argument,
         )
     return np.asanyarray(array)

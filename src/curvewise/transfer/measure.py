@@ -185,6 +185,7 @@ def measure_transfer(
     keys = zip(risks.tasks.tolist(), risks.methods.tolist(), risks.n.tolist(), strict=True)
     if risks.seeds is None and risks.folds is None and max(Counter(keys).values()) > 1:
         notes = (*notes, "There is no column of seeds: the k-th runs of different sizes count as one seed.")
+    called = str(getattr(weight, "__name__", "own")) if callable(weight) else weight
     return TransferResult(
         tasks=tuple(task.name for task in cells),
         methods=tuple(dict.fromkeys(m for task in cells for m in task.methods)),
@@ -193,7 +194,7 @@ def measure_transfer(
         maximal={task.name: task.maximal for task in cells},
         curves=curves,
         improvements=tuple(rows),
-        weight=getattr(weight, "__name__", "own") if callable(weight) else weight,
+        weight=called if called.isidentifier() else "own",
         seeds=seeds,
         level=level,
         unit=risks.unit,

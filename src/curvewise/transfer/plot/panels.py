@@ -238,7 +238,7 @@ def others_of(result: TransferResult, tasks: Sequence[str]) -> tuple[str, ...]:
 
 def size_limits(groups: Sequence[FloatArray]) -> list[tuple[float, float]]:
     """Return limits of size axes: shared, unless a panel would fill less than half of its width."""
-    ends = [(float(n.min()), float(n.max())) if len(n) else (1.0, 10.0) for n in groups]
+    ends = [(float(n.min()), float(n.max())) for n in groups]
     low, high = min(a for a, _ in ends), max(b for _, b in ends)
     whole = math.log(high / low)  # sizes are drawn on a log axis
     if all(math.log(b / a) >= 0.5 * whole for a, b in ends):
@@ -286,7 +286,7 @@ def compact(n: float) -> str:
 
 def risk_limits(curves: Sequence[RiskCurve], ends: Sequence[float]) -> tuple[float, float]:
     """Return a range of calibrated risk: all means and both controls, and a little more for ends of intervals."""
-    means = [0.0, 1.0, *(v for c in curves for v in c.calibrated.tolist() if math.isfinite(v))]
+    means = [0.0, 1.0, *(v for c in curves for v in c.calibrated.tolist())]
     low, high = min(means), max(means)
     room = 0.15 * (high - low)
     seen = np.clip([low, high, *ends], low - room, high + room)
@@ -310,8 +310,7 @@ def draw_curve(ax: Axes, curve: RiskCurve, look: MethodLook, shift: float | None
 
     They are a band, or bars shifted by so many points. A method that stands back has none.
     """
-    known = np.isfinite(curve.calibrated)
-    n, risk, low, high = (v[known] for v in (curve.n, curve.calibrated, curve.low, curve.high))
+    n, low, high = curve.n, curve.low, curve.high
     z = 2.6 if scratch else (1.5 if look.back else 2.0)
     if not look.back:
         if shift is None and np.isfinite(low + high).all() and len(n) > 1:
@@ -321,7 +320,7 @@ def draw_curve(ax: Axes, curve: RiskCurve, look: MethodLook, shift: float | None
             interval_bars(ax, n, low, high, look.shade, shift or 0.0, z - 0.1)
     width = 2.4 if scratch else (1.0 if look.back else 1.6)
     dots: dict[str, Any] = {"marker": "o", "ms": 4.5 if scratch else 3.4, "mew": 0.0}
-    ax.plot(n, risk, color=look.shade, lw=width, zorder=z, gid=RISK, label="_risk", **dots)
+    ax.plot(n, curve.calibrated, color=look.shade, lw=width, zorder=z, gid=RISK, label="_risk", **dots)
 
 
 def interval_bars(

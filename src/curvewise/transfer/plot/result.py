@@ -142,13 +142,11 @@ def draw_curves(
         found = {c.method: c for c in result.curves if c.task == task}
         groups.append([found[m] for m in (*chosen.back_first, result.scratch) if m in found])
     few = sum(not chosen.looks[m].back for m in chosen.methods) <= MOST_BANDS
-    sizes = [np.unique(np.concatenate([c.n for c in curves])) if curves else np.array([]) for curves in groups]
+    sizes = [np.unique(np.concatenate([c.n for c in curves])) for curves in groups]
     named: list[list[CurveEnd]] = []
     for panel, task, curves, n, span in zip(axes, chosen.tasks, groups, sizes, size_limits(sizes), strict=True):
-        maximal = result.maximal.get(task)
-        assumed = maximal is not None and maximal.assumed
-        top = "largest risk" if task in result.blind and result.blind[task].assumed else "blind guess"
-        control_lines(panel, "maximal supervision" + " (assumed)" * assumed, blind=top)
+        top = "largest risk" if result.blind[task].assumed else "blind guess"
+        control_lines(panel, "maximal supervision" + " (assumed)" * result.maximal[task].assumed, blind=top)
         aside = shifts(chosen, [c.method for c in curves])
         named.append([])
         for curve in curves:
@@ -159,11 +157,10 @@ def draw_curves(
         size_axis(panel, n, span)
     drawn = [curve for curves in groups for curve in curves]
     ends = [v for c in drawn if not chosen.looks[c.method].back for v in (*c.low, *c.high) if np.isfinite(v)]
-    low, high = risk_limits(drawn, ends)
-    low, high = room_for_controls(low, high)
+    low, high = room_for_controls(*risk_limits(drawn, ends))
     for panel in axes:
         panel.set_ylim(low, high)
-    assumed_blind = {result.blind[t].assumed for t in chosen.tasks if t in result.blind}
+    assumed_blind = {result.blind[t].assumed for t in chosen.tasks}
     one = "the largest risk" if assumed_blind == {True} else "a blind guess"
     one += " (the largest risk where none is known)" if len(assumed_blind) > 1 else ""
     said = f"Calibrated risk: 1 is {one}, 0 maximal supervision."

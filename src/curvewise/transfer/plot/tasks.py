@@ -144,8 +144,7 @@ def plot_tasks(
             ends.append(end_at(curve.n, curve.calibrated, look))
         size_axis(ax, sizes, size_limits([sizes])[0])
         bounds = [v for c in curves for v in (*c.low, *c.high) if np.isfinite(v)]
-        low, high = risk_limits(curves, bounds)
-        ax.set_ylim(*room_for_controls(low, high))
+        ax.set_ylim(*room_for_controls(*risk_limits(curves, bounds)))
         said = f"Diamonds, and numbers beside the names: the size at which calibrated risk is {level:g}"
         share = f"{100 * result.level:.4g}% intervals"
         said += f"; bands, and thick bars along the dotted line: {share}." if bounds else "."
@@ -220,7 +219,6 @@ def plot_spread(
         chosen = choose_methods(known, scratch, tasks, wanted, highlight, order)
         own = ax is None
         axes = panels_of(ax, tasks)
-        drawn = [r for r in drawn if np.isfinite(r.mean)]
         groups = [paths_of([r for r in drawn if r.task == name], chosen, scratch) for name in tasks]
         sizes = [np.array([r.n for path in group.values() for r in path]) for group in groups]
         ends: list[list[CurveEnd]] = []
