@@ -325,10 +325,10 @@ def measure(
     if compared is not None:
         show_comparison(page, result, compared)
     save_plot(page.plot, lambda: drawing.draw(result))
-    judged: dict[str, Interval | None] = {f"{c.method} on {c.task}": None for c in result.curves}
+    judged: dict[str, Interval | None] = {
+        f"{c.method} on {c.task}": None for c in result.curves if c.method != result.scratch
+    }
     judged |= {f"{r.method} on {r.task}": None if r.reversed else r.cci for r in result.improvements}
-    for own in result.tasks:
-        judged.pop(f"{result.scratch} on {own}", None)
     if compare and compared is not None:
         judged = {_pair_name(r): r.difference for r in compared.rows} or {" − ".join(compare): None}
     status = DONE
