@@ -78,7 +78,7 @@ def group_runs(
         cell=np.array([cells[key] for key in keys], dtype=np.int64),
         size=np.array([n for _, n in cells], dtype=np.float64),
         method=_codes(np.array([method for method, _ in cells])),
-        fold=None if good.folds is None else _codes(good.folds),
+        fold=None if good.folds is None else np.where(good.folds == "", -1, _codes(good.folds)),
         line=_lines(own)[~lost],
     )
     chosen = set(names if methods is None else (scratch, *methods))
@@ -358,7 +358,7 @@ class CellRuns:
     method : ndarray of int, shape (cells,)
         Method of each cell.
     fold : ndarray of int, optional
-        Which runs of a size were trained on the same examples.
+        Which runs of a size were trained on the same examples; -1 where that is not known.
     line : ndarray of int, optional
         Which runs of different sizes are of the same method and seed, or may be.
     """
@@ -393,7 +393,10 @@ class CellRuns:
     @cached_property
     def by_fold(self) -> bool:
         """True if some method has two training subsets at some size, so that runs are compared by subset."""
-        return self.fold is not None and bool((self._folds > 1).any())
+        if self.fold is None:
+            return False
+        named = np.unique(np.stack([self.cell, self.fold])[:, self.fold >= 0], axis=1)
+        return bool((np.bincount(named[0]) > 1).any())
 
     @cached_property
     def degrees(self) -> NDArray[np.int64]:
@@ -560,7 +563,11 @@ class CellRuns:
 
     @cached_property
     def _fold_codes(self) -> NDArray[np.int64]:
-        return np.zeros(len(self.value), dtype=np.int64) if self.fold is None else self.fold
+        if self.fold is None:
+            return np.zeros(len(self.value), dtype=np.int64)
+        # A run whose subset is not known has one of its own: it may be none of the others'.
+        alone = self.fold < 0
+        return np.where(alone, self.fold.max() + np.cumsum(alone), self.fold)
 
     @cached_property
     def _folds(self) -> NDArray[np.int64]:

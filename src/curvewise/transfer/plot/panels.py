@@ -165,10 +165,7 @@ def panels_of(
     if len(tasks) == 1:
         return [new_axes(*alone)]
     columns = columns or (2 if len(tasks) in (2, 4) else 3)
-    axes = new_panels(len(tasks), columns, each[0] - 0.7 * (columns == 3), each[1])
-    for panel in axes:
-        panel.set_gid(OWN)
-    return axes
+    return new_panels(len(tasks), columns, each[0] - 0.7 * (columns == 3), each[1])
 
 
 def name_tasks(axes: Sequence[Axes], tasks: Sequence[str], pad: float = 6.0) -> None:
@@ -250,8 +247,7 @@ def size_limits(groups: Sequence[FloatArray]) -> list[tuple[float, float]]:
 def size_axis(ax: Axes, sizes: FloatArray, limits: tuple[float, float], which: str = "x") -> None:
     """Make a log axis of training sizes, with ticks at those measured that leave room for labels."""
     axis = ax.xaxis if which == "x" else ax.yaxis
-    (ax.set_xscale if which == "x" else ax.set_yscale)("log")
-    (ax.set_xlim if which == "x" else ax.set_ylim)(*limits)
+    ax.set(**{f"{which}scale": "log", f"{which}lim": limits})
     inches = width_of(ax) / math.log(limits[1] / limits[0])
     ticks = np.unique(sizes[(sizes >= limits[0]) & (sizes <= limits[1])])
     axis.set_major_locator(FixedLocator(thin(ticks, inches if which == "x" else 1.6 * inches)))
