@@ -163,7 +163,7 @@ class TransferRisks(RowTable):
         of their source.
     seeds, folds : ndarray of str, optional
         Which run it is: of which seed, and on which training subset. Runs with the same fold and
-        size have been trained on the same examples.
+        size have been trained on the same examples; those whose fold is "" on others than all others.
     scratch : str
         Name of the method that starts from nothing.
     blind, maximal : dict of str to Control
