@@ -250,6 +250,30 @@ class TestSubsets:
         assert found.cci.width == pytest.approx(plain.cci.width, rel=0.1)
         assert found.pvalue > 1e-4
 
+    def test_names_of_subsets_that_differ_by_size_change_nothing(self) -> None:
+        """Seeds move a method alike at all sizes, whatever the subsets of each size are called."""
+        rng = np.random.default_rng(1)
+        moved = {m: 0.02 * rng.standard_normal(5) for m in ("scratch", "one", "two")}
+        keys = [(m, n, s) for m in moved for n in (100, 1000, 10000) for s in range(5)]
+        level = {100: 0.8, 1000: 0.5, 10000: 0.3}
+        table = {
+            "method": [m for m, _, _ in keys],
+            "n": [n for _, n, _ in keys],
+            "seed": [s for *_, s in keys],
+            "loss": [level[n] + moved[m][s] + 0.005 * rng.standard_normal() for m, n, s in keys],
+        }
+        same, apart, shuffled = (
+            measure_transfer({**table, "fold": folds}, blind=1.0, maximal=0.1).improvement("task", "one")
+            for folds in (
+                [f"{s}" for *_, s in keys],
+                [f"{n}/{s}" for _, n, s in keys],
+                [f"{n}/{(s + 7 * n) % 5}" for _, n, s in keys],
+            )
+        )
+        for other in (apart, shuffled):
+            assert [*other.cci][:3] == pytest.approx([*same.cci][:3])
+            assert other.pvalue == pytest.approx(same.pvalue)
+
     def test_a_mean_on_one_subset_borrows(self) -> None:
         risks = draw(np.random.default_rng(16), folds=True, methods=("scratch", "one"))
         alone = risks.select((risks.methods == "scratch") | (risks.seeds == "0"))

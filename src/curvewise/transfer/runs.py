@@ -80,6 +80,7 @@ def group_runs(
         method=_codes(np.array([method for method, _ in cells])),
         fold=None if good.folds is None else np.where(good.folds == "", -1, _codes(good.folds)),
         line=_lines(own)[~lost],
+        seed=None if good.seeds is None else _codes(good.seeds),
     )
     chosen = set(names if methods is None else (scratch, *methods))
     measured = np.array([method in chosen for method, _ in cells])
@@ -361,6 +362,8 @@ class CellRuns:
         Which runs of a size were trained on the same examples; -1 where that is not known.
     line : ndarray of int, optional
         Which runs of different sizes are of the same method and seed, or may be.
+    seed : ndarray of int, optional
+        Which are of the same seed, whatever their method; by its name only.
     """
 
     value: FloatArray
@@ -369,6 +372,7 @@ class CellRuns:
     method: NDArray[np.int64]
     fold: NDArray[np.int64] | None = None
     line: NDArray[np.int64] | None = None
+    seed: NDArray[np.int64] | None = None
 
     @cached_property
     def count(self) -> NDArray[np.int64]:
@@ -524,6 +528,8 @@ class CellRuns:
         np.add.at(sums, (size[self.cell], self._fold_codes), moved)
         apart = (sums**2).sum(axis=1)
         nested = float((sums.sum(axis=0) ** 2).sum())
+        if self.seed is not None and self._one_seed:  # subsets of another name at each size may go with one seed
+            nested = max(nested, float((np.bincount(self.seed, moved) ** 2).sum()))
         more = max(1.0, nested / float(apart.sum())) if apart.any() else 1.0  # never narrower than sizes by themselves
         # Variance of a run of each cell, estimated from its training subsets.
         borrowed = lent * self._per_fold_squares(self._scaled) / self.count
@@ -568,6 +574,14 @@ class CellRuns:
         # A run whose subset is not known has one of its own: it may be none of the others'.
         alone = self.fold < 0
         return np.where(alone, self.fold.max() + np.cumsum(alone), self.fold)
+
+    @cached_property
+    def _one_seed(self) -> bool:
+        """True if all runs on a training subset of a size, of whatever method, are of one seed."""
+        subsets = self.size[self.cell].tolist(), self._fold_codes.tolist()
+        if self.seed is None:
+            return False
+        return len(set(zip(*subsets, strict=True))) == len(set(zip(*subsets, self.seed.tolist(), strict=True)))
 
     @cached_property
     def _folds(self) -> NDArray[np.int64]:
