@@ -295,6 +295,9 @@ def test_predicted_images_are_those_that_were_kept(dense):
     assert np.allclose(found.images_of("blind guess")[0], median)
     assert predicted_images(dense, methods=["scratch"], n=24).methods == ("blind guess", "scratch")
     assert predicted_images(dense, examples=2).positions == (0, 4)
+    # Of eight images five are spread over all of them, and numpy's numbers are numbers.
+    for five in (5, np.int64(5), np.array([0, 1, 3, 4, 6])):
+        assert predicted_images(dense, examples=five).positions == (0, 1, 3, 4, 6)
 
 
 def test_images_that_were_not_kept_are_asked_for(study, dense):
@@ -302,6 +305,8 @@ def test_images_that_were_not_kept_are_asked_for(study, dense):
         predicted_images(study)
     with pytest.raises(InputError, match="predictions = true"):
         predicted_images(dense, n=13)
+    with pytest.raises(InputError, match="Did you mean 'scratch'"):
+        predicted_images(dense, methods=["pretrained", "scrach"])
     for examples in (0, [8]):
         with pytest.raises(InputError, match="0 to 7"):
             predicted_images(dense, examples=examples)

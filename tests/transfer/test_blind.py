@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -425,6 +426,7 @@ BAD = {
     "nan": (([1.0, np.nan], "l2"), {}, "ignore=np.nan"),
     "inf": (([1.0, np.inf], "l2"), {}, "inf"),
     "text": ((["a", "b"], "l1"), {}, "needs numbers"),
+    "dates": ((np.array(["2020-01-01"], "M8[D]"), "error"), {}, "numbers or text as class labels"),
     "mixed": ((np.array(["a", 1], dtype=object), "error"), {}, "mixes int, str"),
     "unknown": (([0, 1], "l3"), {}, "is not known: use one of"),
     "alias": (([0, 1], "MSE"), {}, "Did you mean 'l2'"),
@@ -535,3 +537,23 @@ def test_grouped_intervals_cover_where_examples_alone_do_not(rng):
 def test_a_loss_that_is_infinite_is_not_about_classes() -> None:
     with pytest.raises(InputError, match="so large that the loss of 2"):
         blind_guess([1e300, -1e300, 0.0], "l2")
+
+
+@pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
+def test_classes_that_are_equally_frequent_but_for_rounding() -> None:
+    """Two examples of zeros and two of ones, of 2, 7, 7 and 6 elements: half each, in any order of the examples."""
+    targets = np.full((4, 7), -1)
+    for row, (value, count) in zip(targets, [(1, 2), (0, 7), (1, 7), (0, 6)], strict=True):
+        row[:count] = value
+    found = {}
+    for loss in ("error", "binary-error"):
+        options = {"per": "all", "ignore": -1, "classes": 2 if loss == "error" else None}
+        orders = list(permutations(range(4)))
+        found[loss] = {
+            blind_guess(targets[[*order]], loss, test_targets=[[0]], **options).prediction for order in orders
+        }
+    assert found == {"error": {0}, "binary-error": {1}}
+
+
+def test_a_level_is_written_as_it_is() -> None:
+    assert "99.5% interval" in blind_guess([0, 0, 1, 0], "error", level=0.995).sentences()

@@ -56,6 +56,26 @@ def losses(tmp_path: Path) -> Path:
     return path
 
 
+def test_methods_in_colour_are_found_before_anything_is_measured(call, losses, tmp_path):
+    picture = tmp_path / "curves.png"
+    assert call("transfer", "measure", losses, "--plot", picture, "--highlight", "go*").code == 0
+    assert picture.exists()
+    seen = call("transfer", "measure", losses, "--method", "good", "--plot", picture, "--highlight", "bad")
+    assert (seen.code, seen.out) == (2, "")
+    assert "--highlight bad" in words(seen.err).replace("'", "")
+
+
+def test_pairs_need_two_methods(call, tmp_path):
+    file = tmp_path / "one.csv"
+    rows = [
+        f"{m},{n},{s},{0.5 - 0.1 * (m == 'one') + s / 100}" for m in ("scratch", "one") for n in (1, 9) for s in (0, 1)
+    ]
+    file.write_text("\n".join(["method,n,seed,loss", *rows]) + "\n")
+    seen = call("transfer", "measure", file, "--blind", 0.9, "--maximal", 0.1, "--pairs")
+    assert (seen.code, seen.out) == (2, "")
+    assert "--pairs needs two methods beside scratch: there is 'one'." in words(seen.err)
+
+
 def test_the_published_table_out_of_the_box(call, published):
     seen = call("transfer", "measure", published, "--seeds", "pooled", "--json")
     assert seen.code == 0, seen.err

@@ -123,6 +123,25 @@ def test_at_a_size_of_scratch_it_is_that_size() -> None:
     assert all(math.isnan(e.equivalent.low) and e.beyond is None for e in found)
 
 
+@pytest.mark.parametrize("scale", [1.0, 100.0, 7.0])
+def test_as_good_as_scratch_at_an_end_is_not_beyond_it(scale: float) -> None:
+    # Errors that are counts of examples are often equal: neither unit nor size may decide the side by rounding.
+    n = np.array([50.0, 100.0, 300.0, 1000.0])
+    scratch = np.array([0.79, 0.53, 0.3, 0.17])
+    rounding = 1 + np.array([1, 0, 0, -1]) * 2.0**-52
+    for k in range(2, 5):
+        found = data_equivalence(
+            scale * n[:k],
+            100 * scratch[:k] * rounding[:k],
+            scale * n[:k],
+            scratch[:k] / 0.01,
+            variance=[0.0] * k,
+            scratch_variance=[0.0] * k,
+        )
+        assert [e.factor.estimate for e in found] == pytest.approx([1] * k)
+        assert {e.beyond for e in found} == {None}
+
+
 def test_two_sizes_are_joined_by_a_line_in_log_n() -> None:
     (found,) = data_equivalence([10], [0.5], [100, 10000], [0.7, 0.3])
     assert found.equivalent.estimate == pytest.approx(1000)

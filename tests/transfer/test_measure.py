@@ -481,6 +481,59 @@ class TestOddTables:
         assert found.improvement("a", "one").cci.estimate == pytest.approx(expected)
         measure(given, weight="log")
 
+    @pytest.mark.parametrize(
+        ("risks", "said"),
+        [
+            ((0.5, 0.6, 0.7), "from the smallest size to the largest"),
+            ((0.5, 0.4, 0.7), "where it gets better a gain counts as a loss"),
+        ],
+    )
+    def test_scratch_that_gets_worse_on_the_whole_is_not_said_to_do_so_in_places(
+        self, risks: tuple[float, ...], said: str
+    ) -> None:
+        with pytest.warns(CurvewiseWarning, match="gets worse with more data") as seen:
+            found = measure(rows({"scratch": risks, "one": tuple(r - 0.1 for r in risks)}))
+        assert found.improvement("a", "one").cci.estimate > 0
+        text = next(str(w.message) for w in seen if "gets worse" in str(w.message))
+        assert said in text
+        assert "in places" not in text
+
+    @QUIET
+    def test_equal_runs_have_no_spread_by_rounding(self) -> None:
+        # The sum of three times 0.7, divided by 3, is not 0.7.
+        cells = {("scratch", 100): 3, ("scratch", 1000): 3, ("one", 100): 1, ("one", 1000): 6}
+        level = {100: 0.7, 1000: 0.2}
+        given = [{"task": "a", "method": m, "n": n, "risk": level[n]} for (m, n), k in cells.items() for _ in range(k)]
+        found = measure(given)
+        assert [*found.improvement("a", "one").cci][:3] == [0, 0, 0]
+        assert found.improvement("a", "one").pvalue == 1
+        assert any("are they copies of one run, or rounded?" in text for text in found.warnings)
+
+    @QUIET
+    def test_a_weight_without_a_name_is_ones_own(self) -> None:
+        own, log = (measure(rows(), weight=w) for w in (lambda n: 1 / n, "log"))
+        assert own.weight == "own"
+        assert measure(rows(), weight=np.ones_like).weight == "ones_like"
+        assert own.improvement("a", "one").cci.estimate == pytest.approx(log.improvement("a", "one").cci.estimate)
+
+    @QUIET
+    def test_the_best_of_equal_means_is_the_same_in_any_order(self) -> None:
+        cells = {
+            ("scratch", 100): (0.42, 0.41, 0.44),
+            ("scratch", 1000): (0.22,),
+            ("one", 100): (0.38, 0.43, 0.44),
+            ("one", 1000): (0.22,),
+        }
+        given = [
+            {"task": "a", "method": m, "n": n, "seed": s, "risk": r}
+            for (m, n), risks in cells.items()
+            for s, r in enumerate(risks)
+        ]
+        found = [measure_transfer(table(order), blind=1.0) for order in (given, given[::-1])]
+        assert found[0].maximal == found[1].maximal
+        one, two = ([*f.improvement("a", "one").cci][:3] for f in found)
+        assert one == pytest.approx(two)
+
     def test_beyond_the_controls_is_said(self) -> None:
         curves = {"scratch": (1.2, 0.54, 0.30), "one": (0.5, 0.33, 0.05)}
         found = measure(rows(curves))

@@ -97,6 +97,12 @@ def test_ranks_of_some_methods_leave_the_others_faint():
         draw(ranks(), methods=["swaw"])
 
 
+def test_without_two_methods_there_is_no_place_to_draw():
+    alone = TransferRanks((), 0.95)
+    with pytest.raises(InputError, match="no two methods were measured at one size"):
+        draw(alone)
+
+
 def test_ranks_of_a_measured_transfer_are_its_own():
     found = measured(("depth",))
     one, two = found.plot(kind="ranks"), draw(found.ranks())
@@ -146,7 +152,9 @@ def test_spread_is_one_standard_deviation_to_both_sides():
     outside = sum(p.outside for p in found.pairs)
     assert f"In {outside} of {len(found.pairs)} pairs" in caption(ax)
     assert set(texts(ax, "curvewise-end")) == {"scratch", "a", "b"}
-    assert "1 method is left out: not chosen." in caption(draw(found, methods=["a", "scratch"]))
+    some = draw(measure_spread(measured()), task="depth", methods=["a", "scratch"])
+    assert "1 method is left out: not chosen." in caption(some)
+    assert "of 3 pairs" in caption(some)  # of those in the picture: one at each size
     once = replace(found, rows=tuple(replace(r, runs=1) if r.method == "b" else r for r in found.rows))
     assert "1 method is left out: run once at every size." in caption(draw(once))
     with warnings.catch_warnings():

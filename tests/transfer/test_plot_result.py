@@ -199,13 +199,14 @@ def shoelace(shape):
         ([0.9, 0.5, 0.2, 0.1], [0.6, 0.4, 0.1, 0.05]),
         ([0.9, 0.5, 0.2, 0.1], [1.1, 0.4, 0.3, -0.1]),
         ([0.9, 0.4, 0.6, 0.1], [0.5, 0.5, 0.3, 0.2]),
+        ([0.4, 0.5, 0.45, 0.8], [0.3, 0.6, 0.3, 0.2]),
     ],
 )
 def test_shaded_less_hatched_area_over_that_under_the_diagonal_is_the_cci(scratch, method):
     s, m = np.array(scratch), np.array(method)
     better, worse = pieces(s, m)
     between = sum(map(shoelace, better)) - sum(map(shoelace, worse))
-    whole = 0.5 * (s[0] ** 2 - s[-1] ** 2)
+    whole = 0.5 * abs(s[0] ** 2 - s[-1] ** 2)
     sizes = 10.0 ** np.arange(len(s))
     np.testing.assert_allclose(between / whole, cci(sizes, m, s))
 
@@ -568,3 +569,23 @@ def test_a_picture_of_one_task_has_no_warning_about_another():
     result = replace(measured(2, tasks=("a", "b")), warnings=("b: scratch gets worse.",))
     assert "gets worse" in caption(result.plot())
     assert "gets worse" not in caption(result.plot(task="a"))
+
+
+def test_more_than_was_measured_is_more_than_scratch_was_given():
+    given = {
+        "method": ["scratch"] * 4 + ["m"] * 6,
+        "n": [100, 100, 1000, 1000, 100, 100, 1000, 1000, 10000, 10000],
+        "risk": [0.8, 0.82, 0.5, 0.52, 0.6, 0.61, 0.4, 0.41, 0.3, 0.31],
+    }
+    ax = measure_transfer(given, blind=0.9, maximal=0.1).plot(kind="equivalence")
+    (beyond,) = of(ax.patches, "curvewise-measured")
+    assert beyond.get_y() == 1000
+    assert beyond.get_y() + beyond.get_height() > ax.get_ylim()[1]
+
+
+def test_a_caption_is_about_the_tasks_that_are_drawn():
+    runs = measured(tasks=("depth", "edges"))
+    once = tuple(replace(i, borrowed=i.task == "edges") for i in runs.improvements)
+    found = replace(runs, improvements=once)
+    assert "dashed where" in caption(found.plot(kind="cci"))
+    assert "dashed where" not in caption(found.plot(kind="cci", task="depth"))

@@ -184,6 +184,18 @@ class TestRanks:
         assert {r.rank for r in ranks.values()} == {2.5}
         assert {(r.low, r.high) for r in ranks.values()} == {(1, 4)}
 
+    def test_means_that_are_equal_but_for_rounding_share_a_place(self) -> None:
+        risks = {"scratch": (0.1, 0.5), "one": (0.2, 0.4), "two": (0.3, 0.3), "three": (0.15, 0.45)}
+        given = [
+            {"task": "a", "method": m, "n": n, "seed": s, "risk": r + (n == 10)}
+            for m, pair in risks.items()
+            for n in (10, 100)
+            for s, r in enumerate(pair)
+        ]
+        ranks = measure(given, blind=2.0, maximal=0.05).ranks()
+        for n in (10, 100):
+            assert {r.rank for r in ranks.at("a", n).values()} == {2.5}
+
     def test_only_methods_that_were_there_are_ranked(self) -> None:
         given = [r for r in rows() if not (r["method"] == "two" and r["n"] == 100)]
         with pytest.warns(UserWarning, match="different sizes"):

@@ -230,6 +230,50 @@ class TestSubsets:
         within, over = (slope @ (covariance * m) @ slope for m in (same, np.ones_like(same)))
         assert estimate.error.std**2 == pytest.approx(max(within, over))
 
+    @pytest.mark.parametrize("known", [True, False], ids=["subsets", "seeds on one subset"])
+    def test_runs_without_a_subset_are_not_of_one(self, known: bool) -> None:
+        """A baseline from elsewhere, beside runs whose subsets are known: it spreads as it does without them."""
+        rng = np.random.default_rng(0)
+        loss = np.repeat([0.8, 0.5, 0.3], 10).reshape(3, 2, 5) - np.array([0.0, 0.1])[:, None]
+        loss += np.array([0.005, 0.1])[:, None] * rng.standard_normal(loss.shape)
+        table = {
+            "method": np.tile(np.repeat(["scratch", "old"], 5), 3),
+            "n": np.repeat([100, 1000, 10000], 10),
+            "loss": loss.ravel(),
+        }
+        folds = [f"fold {i * known}" for i in range(5)] + [""] * 5
+        options = {"blind": 1.0, "maximal": 0.1}
+        plain = measure_transfer(table, **options).improvements[0]
+        seeds = {"seed": np.arange(30)}  # so that rows with the same subset are different runs
+        found = measure_transfer({**table, **seeds, "fold": folds * 3}, **options).improvements[0]
+        assert not found.borrowed
+        assert found.cci.width == pytest.approx(plain.cci.width, rel=0.1)
+        assert found.pvalue > 1e-4
+
+    def test_names_of_subsets_that_differ_by_size_change_nothing(self) -> None:
+        """Seeds move a method alike at all sizes, whatever the subsets of each size are called."""
+        rng = np.random.default_rng(1)
+        moved = {m: 0.02 * rng.standard_normal(5) for m in ("scratch", "one", "two")}
+        keys = [(m, n, s) for m in moved for n in (100, 1000, 10000) for s in range(5)]
+        level = {100: 0.8, 1000: 0.5, 10000: 0.3}
+        table = {
+            "method": [m for m, _, _ in keys],
+            "n": [n for _, n, _ in keys],
+            "seed": [s for *_, s in keys],
+            "loss": [level[n] + moved[m][s] + 0.005 * rng.standard_normal() for m, n, s in keys],
+        }
+        same, apart, shuffled = (
+            measure_transfer({**table, "fold": folds}, blind=1.0, maximal=0.1).improvement("task", "one")
+            for folds in (
+                [f"{s}" for *_, s in keys],
+                [f"{n}/{s}" for _, n, s in keys],
+                [f"{n}/{(s + 7 * n) % 5}" for _, n, s in keys],
+            )
+        )
+        for other in (apart, shuffled):
+            assert [*other.cci][:3] == pytest.approx([*same.cci][:3])
+            assert other.pvalue == pytest.approx(same.pvalue)
+
     def test_a_mean_on_one_subset_borrows(self) -> None:
         risks = draw(np.random.default_rng(16), folds=True, methods=("scratch", "one"))
         alone = risks.select((risks.methods == "scratch") | (risks.seeds == "0"))
@@ -438,10 +482,9 @@ class TestUnevenRuns:
     def test_gains_hold_the_truth(self, folds: bool) -> None:
         rng = np.random.default_rng(23)
         truth = float(TRUE["scratch"][0] - TRUE["one"][0]) / 0.9
-        held, welch = [], []
-        for _ in range(500):
-            risk = [TRUE[m][0] + 0.03 * rng.standard_normal(k) for m, k in MANY_AND_FEW]
-            counts = [len(r) for r in risk]
+        held, counts = [], [k for _, k in MANY_AND_FEW]
+        drawn = [TRUE[m][0] + 0.03 * rng.standard_normal((500, k)) for m, k in MANY_AND_FEW]
+        for risk in zip(*drawn, strict=True):
             risks = TransferRisks(
                 tasks=["a"] * 12,
                 methods=np.repeat([m for m, _ in MANY_AND_FEW], counts),
@@ -451,9 +494,8 @@ class TestUnevenRuns:
             )
             gain = task_of(risks).gain("one", 100.0)
             held.append(truth in gain.error.interval(gain.value, 0.95))
-            low, high = ttest_ind(*risk, equal_var=False).confidence_interval()
-            welch.append(low <= 0.9 * truth <= high)
-        assert np.mean(welch) < 0.92
+        low, high = ttest_ind(*drawn, axis=1, equal_var=False).confidence_interval()
+        assert np.mean((low <= 0.9 * truth) & (0.9 * truth <= high)) < 0.92
         assert 0.92 < np.mean(held) < 0.99
 
 

@@ -158,3 +158,13 @@ def test_figure_three_of_the_paper(data_dir):
     inside = next(p for p in found.pairs if not p.outside)
     assert (inside.task, inside.n, {inside.one, inside.two}) == ("normal", 100, {"swav_task", "moco_task"})
     assert np.median([r.std.estimate for r in found.rows]) < 0.02
+
+
+def test_equal_runs_have_no_spread_by_rounding():
+    """Three times 0.7, whose mean is not 0.7 in floating point: there is nothing to test by."""
+    methods = ["scratch"] * 3 + ["one"] * 3
+    risks = TransferRisks(tasks=["a"] * 6, methods=methods, n=[100] * 6, risk=[0.7] * 3 + [0.1] * 3)
+    found = measure_spread(risks, level=0.975)
+    assert [r.std.estimate for r in found.rows] == [0, 0]
+    assert np.isnan(found.pairs[0].pvalue)
+    assert "by Welch's test at 2.5%" in found.sentences()

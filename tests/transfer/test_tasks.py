@@ -178,6 +178,26 @@ def test_means_are_comparable_over_the_sizes_all_tasks_span():
     assert found.row("long").mean.estimate != found.row("long").shared_mean.estimate
 
 
+@pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
+@pytest.mark.parametrize(
+    ("risks", "interval"),
+    [
+        ((0.8287936350994339, 0.7202071294654524, 0.24930727751217516, 0.1285477390096447), (87.67, 107.6)),
+        ((0.685179720985299, 0.6827106868085905, 0.6528903848276438, 0.43058321038223824), (936.3, 2236)),
+    ],
+)
+def test_without_noise_the_interval_still_allows_for_a_bend(
+    risks: tuple[float, ...], interval: tuple[float, float]
+) -> None:
+    """Equal runs have no error, and the line between two sizes is one end of what is possible there."""
+    sizes = [n for n in (10, 50, 700, 5000) for _ in range(2)]
+    for scale in (1.0, 3.0, 7.0, 0.01, 100.0):
+        given = {"method": ["scratch"] * 8, "n": sizes, "risk": [scale * r for r in risks for _ in range(2)]}
+        found = rank_tasks(measure_transfer(given, blind=scale, maximal=0.05 * scale), levels=[0.6])
+        _, low, high = found.rows[0].at(0.6).n
+        assert (low, high) == pytest.approx(interval, rel=1e-3)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("maximal_std", [0.0, 0.02])
 def test_intervals_cover_a_known_truth(maximal_std):

@@ -414,3 +414,9 @@ def test_groups_with_a_missing_value_of_pandas() -> None:
     pandas = pytest.importorskip("pandas")
     with pytest.raises(InputError, match=r"groups has no value .* for 1 of 6"):
         win_rate(GOOD, GOOD, groups=pandas.array(["a", "b", None, "a", "b", "c"], dtype="string"))
+
+
+def test_a_level_is_written_as_it_is() -> None:
+    losses = np.random.default_rng(0).normal(size=(2, 3, 20))
+    found = win_rate(*losses, level=0.995)
+    assert "(99.5% interval;" in found.sentences()

@@ -23,6 +23,7 @@ from curvewise.study.study import check_evaluation, choose_runs, label_of
 from curvewise.transfer.blind import BlindGuess, blind_guess
 from curvewise.transfer.images import ANY, PredictedImages, compare_images
 from curvewise.transfer.load import BLIND, MAXIMAL, SCRATCH, ControlNames, RiskRows, find_control, find_scratch
+from curvewise.transfer.result import check_name
 from curvewise.transfer.risks import Control, TransferRisks
 from curvewise.types.measurements import Measurements
 from curvewise.types.predictions import Predictions
@@ -270,15 +271,23 @@ def predicted_images(
     check_evaluation(study, evaluation)
     test = study.evaluation_sets[evaluation]
     count = len(test.y)
-    rows = [*examples] if isinstance(examples, Sequence) else [*range(0, count, max(1, count // max(examples, 1)))]
-    rows = rows[: max(examples, 0)] if isinstance(examples, int) else rows
+    if np.ndim(examples) == 0:
+        several = min(int(np.asarray(examples)), count)
+        rows = [i * count // several for i in range(several)]
+    else:
+        rows = np.asarray(examples).tolist()
     if not rows or min(rows) < 0 or max(rows) >= count:
         problem = f"give how many, or positions from 0 to {count - 1}."
         raise InputError(problem, argument="examples", value=examples)
     name = set_name("predictions", evaluation)
     asked = None if n is None else np.atleast_1d(n).tolist()
     found: dict[str, dict[int, Any]] = {}
-    for run in choose_runs(study, **settings):
+    runs = choose_runs(study, **settings)
+    known = [*dict.fromkeys(name for run in runs for name in (run.job.name, label_of(study, run.job)))]
+    methods = [methods] if isinstance(methods, str) else methods
+    for learner in methods or ():
+        check_name("methods", learner, known)
+    for run in runs:
         label, size = label_of(study, run.job), run.job.n
         chosen = methods is None or run.job.name in methods or label in methods
         if run.state != "done" or name not in run.record["arrays"] or not chosen or size in found.get(label, ()):

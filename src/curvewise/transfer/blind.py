@@ -352,7 +352,7 @@ class BlindGuess(Result):
 
     def sentences(self) -> str:
         """Summarise the result in a few sentences."""
-        share = f"{self.risk.level:.0%}"
+        share = f"{100 * self.risk.level:.4g}%"
         text = f"The best constant prediction for {self.loss} {self._prediction_text()}has a risk of "
         text += f"{format_number(self.risk.estimate)} ({self.unit}; {share} interval "
         text += f"{format_number(self.risk.low)} to {format_number(self.risk.high)}), measured on "

@@ -295,8 +295,9 @@ def measure(
         raise UsageError(f"--compare {','.join(compare)}: name two methods, such as new,old.")
     risks = reading.load(table)
     method, task = split_names(method, risks.method_names), split_names(task, risks.task_names)
-    for name in drawing.highlight:
-        choose("--highlight", name, risks.method_names, "method")
+    methods = list(dict.fromkeys((*method, *(compare if method else ()))))
+    there = [*methods, risks.scratch] if methods else risks.method_names
+    drawing = replace(drawing, highlight=[choose("--highlight", k, there, "method") for k in drawing.highlight])
     from curvewise.transfer.measure import measure_transfer
 
     with quietly():
@@ -306,7 +307,7 @@ def measure(
                 weight=weight,
                 seeds=seeds,
                 sizes=read_sizes(sizes),
-                methods=list(dict.fromkeys((*method, *(compare if method else ())))) or None,
+                methods=methods or None,
                 tasks=list(task) or None,
                 level=level,
             )
@@ -324,10 +325,10 @@ def measure(
     if compared is not None:
         show_comparison(page, result, compared)
     save_plot(page.plot, lambda: drawing.draw(result))
-    judged: dict[str, Interval | None] = {f"{c.method} on {c.task}": None for c in result.curves}
+    judged: dict[str, Interval | None] = {
+        f"{c.method} on {c.task}": None for c in result.curves if c.method != result.scratch
+    }
     judged |= {f"{r.method} on {r.task}": None if r.reversed else r.cci for r in result.improvements}
-    for own in result.tasks:
-        judged.pop(f"{result.scratch} on {own}", None)
     if compare and compared is not None:
         judged = {_pair_name(r): r.difference for r in compared.rows} or {" − ".join(compare): None}
     status = DONE
@@ -748,6 +749,9 @@ def compared_methods(result: TransferResult, compare: list[str], pairs: bool) ->
             raise InputError(f"--compare {','.join(compare)}: {name!r} is no method.{there}")
     if compare:
         return result.compare(*compare)
+    if pairs and len(result.methods) < 2:
+        there = f"there is {list_names(result.methods) or 'none'}"
+        raise UsageError(f"--pairs needs two methods beside {result.scratch}: {there}.")
     return result.comparisons() if pairs else None
 
 

@@ -115,7 +115,9 @@ def best_constant(
             where = cells * len(classes) + encode(labels, classes)
             flat += np.bincount(where.ravel(), weights=weights.ravel(), minlength=len(flat))
         count = flat.reshape(n_constants, len(classes))
-        return np.argmax(count, axis=1) if loss == "error" else _smooth(count, targets, smoothing)
+        # The first of classes that are equally frequent but for rounding, whatever the order of the examples.
+        most = count >= count.max(axis=1, keepdims=True) * (1 - TIE)
+        return np.argmax(most, axis=1) if loss == "error" else _smooth(count, targets, smoothing)
     total = _by_cell(targets.totals(to_unit if loss == "cosine" else None), cells, n_constants)
     if loss == "cosine":
         direction = to_unit(total)
@@ -127,7 +129,7 @@ def best_constant(
     if loss == "binary" and smoothing > 0:
         both = _smooth(np.stack([weight - total, total], axis=1), targets, smoothing)
         return both[:, 1]
-    return np.asarray(mean >= 0.5).astype(np.float64) if loss == "binary-error" else mean
+    return np.asarray(mean >= 0.5 - TIE).astype(np.float64) if loss == "binary-error" else mean
 
 
 def _by_cell(columns: FloatArray, cells: IntArray, n_constants: int) -> FloatArray:
@@ -251,34 +253,26 @@ def streamed_median(parts: Passes) -> float:
         some.append((values[places], weights[places]))
     values, weights = (np.concatenate(c) for c in zip(*some, strict=True))
     order, total = np.argsort(values), float(weights.sum())
-    low, high = -np.inf, np.inf
+    tried = [(-np.inf, np.inf)]
     # Dvoretzky, Kiefer and Wolfowitz: shares of m numbers are off by more than 3.3/√m once in a billion.
     around = 3.3 * float(np.sqrt((weights**2).sum())) / total if total > 0 else 0.5
     if around < 0.5:
         places = np.searchsorted(np.cumsum(weights[order]) / total, [0.5 - around, 0.5 + around])
-        low, high = values[order][np.minimum(places, len(values) - 1)].tolist()
-    found = _between(parts, low, high)
-    return _between(parts, -np.inf, np.inf) if math.isnan(found) else found
-
-
-def _between(parts: Passes, low: float, high: float) -> float:
-    """Return the median if it lies between two numbers, else NaN; the middle where a stretch of values would do."""
-    kept = [(np.array([low, high]), np.zeros(2))]
-    base, total = 0.0, 0.0
-    for values, weights in parts():
-        inside = (values > low) & (values < high)
-        kept.append((values[inside], weights[inside]))
-        total += float(weights.sum())
-        base += float(weights @ (values < low))
-        kept[0][1][:] += weights @ (values == low), weights @ (values == high)
-    values, weights = (np.concatenate(c) for c in zip(*kept, strict=True))
-    weights[1] *= high > low  # counted once if both are the same
-    order = np.argsort(values, kind="stable")
-    below = base + np.cumsum(weights[order])
-    lower, upper = below >= total * (0.5 - TIE), below > total * (0.5 + TIE)
-    if base >= total * (0.5 - TIE) or not upper.any():
-        return math.nan
-    return float(0.5 * (values[order][np.argmax(lower)] + values[order][np.argmax(upper)]))
+        first, last = values[order][np.minimum(places, len(values) - 1)].tolist()
+        tried.insert(0, (first, last))
+    for low, high in tried:
+        kept, ends, beyond = [], np.zeros(2), np.zeros(2)
+        for values, weights in parts():
+            inside = (values > low) & (values < high)
+            kept.append((values[inside], weights[inside]))
+            # Each number counts once if both bounds are the same.
+            ends += weights @ (values <= low), weights @ ((values >= high) & (values > low))
+            beyond += weights @ (values < low), weights @ (values > high)
+        kept.append((np.array([low, high])[ends > 0], ends[ends > 0]))
+        values, weights = (np.concatenate(c) for c in zip(*kept, strict=True))
+        if (beyond < weights.sum() * (0.5 - TIE)).all():
+            break
+    return float(weighted_median(values[:, None], weights[:, None])[0])
 
 
 def directions(targets: TargetElements, per: str) -> FloatArray:
@@ -551,9 +545,10 @@ def as_targets(given: Any, argument: str, *, numbers: bool) -> NDArray[Any]:
     if array.size == 0:
         raise InputError(f"{argument} is empty, of shape {array.shape}: give at least one target.", argument=argument)
     if array.dtype.kind not in ("biuf" if numbers else "biufUS"):
+        names = f"For class names use {arg('loss', 'error')} or {arg('loss', 'cross-entropy')}."
+        needs = f"numbers. {names}" if numbers else "numbers or text as class labels, such as targets.astype(str)."
         raise InputError(
-            f"{argument} holds {array.dtype} values such as {array.flat[0]!r}: this loss needs "
-            f"numbers. For class names use {arg('loss', 'error')} or {arg('loss', 'cross-entropy')}.",
+            f"{argument} holds {array.dtype} values such as {array.flat[0]!r}: this loss needs {needs}",
             argument=argument,
         )
     return np.asanyarray(array)

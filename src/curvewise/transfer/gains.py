@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from scipy.special import stdtrit
 from curvewise.errors import InputError
 from curvewise.stats.intervals import crossing_interval, difference_interval, first_crossing
 from curvewise.text import format_interval, format_number, format_size
-from curvewise.transfer.runs import MANY
+from curvewise.transfer.runs import MANY, TIE
 from curvewise.types.results import FloatArray, Interval, as_floats, check_level
 
 # A fitted curve is followed up to this multiple of the largest size of scratch.
@@ -319,17 +320,10 @@ def _scratch_curve(
             f"scratch has shape {risks.shape} for {len(sizes)} sizes, and each must be a number:"
             " leave out sizes at which scratch was not measured."
         )
-    matrix = np.ndim(variance) == 2 if variance is not None else False
-    shape = (len(sizes), len(sizes)) if matrix else sizes.shape
-    given = _variances(variance, shape, "scratch_variance")
-    return ScratchCurve(
-        sizes,
-        risks,
-        given if matrix else np.diag(given),
-        _broadcast(degrees, sizes.shape, "scratch_degrees"),
-        level,
-        curve,
-    )
+    matrix = variance is not None and np.ndim(variance) == 2
+    given = _variances(variance, sizes.shape * 2 if matrix else sizes.shape, "scratch_variance")
+    free = _broadcast(degrees, sizes.shape, "scratch_degrees")
+    return ScratchCurve(sizes, risks, given if matrix else np.diag(given), free, level, curve)
 
 
 def _variances(given: ArrayLike | None, shape: tuple[int, ...], argument: str) -> FloatArray:
@@ -338,8 +332,7 @@ def _variances(given: ArrayLike | None, shape: tuple[int, ...], argument: str) -
     found = as_floats(given, argument)
     if found.shape != shape:
         raise InputError(f"{argument} has shape {found.shape}: give {shape}, one for each size.", argument=argument)
-    own = np.diagonal(found) if len(shape) == 2 else found
-    if (own < 0).any() or np.isinf(found).any():
+    if ((np.diagonal(found) if len(shape) == 2 else found) < 0).any() or np.isinf(found).any():
         raise InputError(f"{argument} must hold variances: not negative, not infinite.", argument=argument)
     return found
 
@@ -364,10 +357,6 @@ def _check_unit(curve: Any, scratch: ScratchCurve) -> None:
             f" scratch is {format_number(float(scratch.risk[at]))}: fit it to the same risks, in the same"
             " unit and calibrated if these are."
         )
-
-
-_NOWHERE: NDArray[np.intp] = np.empty(0, dtype=np.intp)
-_NOTHING: tuple[FloatArray, FloatArray, FloatArray] = (np.empty(0),) * 3
 
 
 class ScratchValues(NamedTuple):
@@ -414,32 +403,33 @@ class ScratchCurve:
         found = np.unique(np.concatenate(points))
         return np.asarray(found[np.diff(np.log(found), prepend=-np.inf) > 1e-12])
 
-    def at(self, n: FloatArray) -> ScratchValues:
-        """Return scratch at any sizes; values on the grid are kept, since every method needs them."""
-        return self._on_grid if n is self.grid else self._look(n)
-
     @cached_property
-    def _on_grid(self) -> ScratchValues:
-        return self._look(self.grid)
+    def on_grid(self) -> ScratchValues:
+        """Scratch on the grid, which every method needs."""
+        return self.at(self.grid)
 
-    def _look(self, n: FloatArray) -> ScratchValues:
+    def at(self, n: FloatArray) -> ScratchValues:
         """Interpolate in log n; slopes are over one standard error either way, since interpolation has kinks."""
         count, logs = len(self.n), np.log(n)
         found = np.asarray(self._interpolate(logs))
         # Central differences over one standard error: the slope of an interpolation jumps at its knots.
         moves = (found[:, 1 : count + 1] - found[:, count + 1 :]) / (2 * self._steps)
         parts = moves**2 * np.diagonal(self.covariance)
-        beyond = np.flatnonzero(n > self.n[-1]) if self.curve is not None else _NOWHERE
-        band = curve_band(self.curve, n[beyond], self.level) if len(beyond) else _NOTHING
+        beyond = np.flatnonzero((n > self.n[-1]) & (self.curve is not None))
+        band = curve_band(self.curve, n[beyond], self.level) if len(beyond) else (np.empty(0),) * 3
         return ScratchValues(
             risk=found[:, 0],
             moves=moves,
             variance=((moves @ self.covariance) * moves).sum(axis=1),
             doubt=(parts**2 / self.degrees).sum(axis=1),
-            bend=BEND * bends(np.log(self.n), self.risk, logs, found[:, 0]),
+            bend=BEND * self._bends(logs, found[:, 0]),
             beyond=beyond,
             band=band,
         )
+
+    @cached_property
+    def _bends(self) -> Callable[[FloatArray, FloatArray], FloatArray]:
+        return bends(np.log(self.n), self.risk)
 
     @cached_property
     def _steps(self) -> FloatArray:
@@ -462,22 +452,26 @@ class ScratchCurve:
         return lambda x: inner(np.clip(x, logs[0], logs[-1]))
 
 
-def bends(log_n: FloatArray, risk: FloatArray, at: FloatArray, smooth: FloatArray) -> FloatArray:
-    """Return how far other curves through the same risks lie from a smooth one, at some log sizes.
+def bends(log_n: FloatArray, risk: FloatArray) -> Callable[[FloatArray, FloatArray], FloatArray]:
+    """Return a function of log sizes and of a smooth curve there: how far from it others through the same risks lie.
 
     They are the lines between sizes, which lie above a risk that falls fast and then slowly, and a monotone curve
     through logarithms of the risk, which follows one that falls slowly at first. Neither depends on the unit.
     """
     span = float(np.ptp(risk))
-    off = np.abs(smooth - np.interp(at, log_n, risk))
-    if len(log_n) < 3 or not span > 0:
-        return off
-    from scipy.interpolate import PchipInterpolator
+    floor, logs = risk.min() - FLOOR * span, None
+    if len(log_n) > 2 and span > 0:
+        from scipy.interpolate import PchipInterpolator
 
-    floor = risk.min() - FLOOR * span
-    inside = np.clip(at, log_n[0], log_n[-1])
-    logs = floor + np.exp(PchipInterpolator(log_n, np.log(risk - floor))(inside))
-    return np.asarray(np.maximum(off, np.abs(smooth - logs)))
+        logs = PchipInterpolator(log_n, np.log(risk - floor))
+
+    def apart(at: FloatArray, smooth: FloatArray) -> FloatArray:
+        off = np.abs(smooth - np.interp(at, log_n, risk))
+        if logs is not None:
+            off = np.maximum(off, np.abs(smooth - (floor + np.exp(logs(np.clip(at, log_n[0], log_n[-1]))))))
+        return off
+
+    return apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -501,9 +495,11 @@ class RiskGap:
 
     def __call__(self, n: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the difference, low and high, as :func:`crossing_interval` takes them."""
-        there = self.scratch.at(n)
+        there = self.scratch.on_grid if n is self.scratch.grid else self.scratch.at(n)
         half = self._half(there)
         centre = there.risk - self.risk
+        # A method that is as good as scratch at one of its sizes must not miss it by rounding.
+        centre[np.abs(centre) <= TIE * max(float(np.abs(self.scratch.risk).max()), abs(self.risk))] = 0.0
         low, high = centre - half, centre + half
         if len(there.beyond):
             band = there.band

@@ -422,9 +422,8 @@ def _risks_of(table: Table, column: str, status: str | None) -> tuple[FloatArray
     said = [isinstance(cell, str) and cell.strip().lower() in FAILED | NO_NUMBER for cell in cells]
     if any(said):
         blanked = [None if bad else cell for bad, cell in zip(said, cells, strict=True)]
-        values = numbers(replace(table, columns={**table.columns, column: blanked}), column, remedy=remedy)
-    else:
-        values = numbers(table, column, remedy=remedy)
+        table = replace(table, columns={**table.columns, column: blanked})
+    values = numbers(table, column, remedy=remedy)
     words = [status_word(cell) for cell in table.columns[status]] if status else []
     failed = np.array([word in FAILED for word in words] or [False] * len(table))
     notes = []

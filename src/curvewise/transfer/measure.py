@@ -185,6 +185,7 @@ def measure_transfer(
     keys = zip(risks.tasks.tolist(), risks.methods.tolist(), risks.n.tolist(), strict=True)
     if risks.seeds is None and risks.folds is None and max(Counter(keys).values()) > 1:
         notes = (*notes, "There is no column of seeds: the k-th runs of different sizes count as one seed.")
+    called = str(getattr(weight, "__name__", "own")) if callable(weight) else weight
     return TransferResult(
         tasks=tuple(task.name for task in cells),
         methods=tuple(dict.fromkeys(m for task in cells for m in task.methods)),
@@ -193,7 +194,7 @@ def measure_transfer(
         maximal={task.name: task.maximal for task in cells},
         curves=curves,
         improvements=tuple(rows),
-        weight=getattr(weight, "__name__", "own") if callable(weight) else weight,
+        weight=called if called.isidentifier() else "own",
         seeds=seeds,
         level=level,
         unit=risks.unit,
@@ -476,10 +477,13 @@ def _task_warnings(task: TaskRuns, settings: CciSettings, alone: bool) -> Iterat
         steps = np.diff(task.runs.mean[task.index(task.scratch, task.sizes(task.scratch))])
         rising, total = float(steps[steps > 0].sum()), float(np.abs(steps).sum())
         if rising:
+            places = f"in places: {format_number(100 * rising / total, 2)}% of the weight is negative, and there"
+            if 2 * rising > total:  # the area below scratch is then negative as a whole, and CCI the share of it
+                places = "from the smallest size to the largest: CCI weighs each step by how much worse it gets, and "
+                places += "where it gets better"
             yield Message(
-                f"{task.scratch} gets worse with more data in places: {format_number(100 * rising / total, 2)}% of the "
-                "weight is negative, and there a gain counts as a loss. More runs would show whether that is noise; "
-                f"{arg('weight', 'log')} does not depend on it."
+                f"{task.scratch} gets worse with more data {places} a gain counts as a loss. More runs would show "
+                f"whether that is noise; {arg('weight', 'log')} does not depend on it."
             )
 
 

@@ -31,6 +31,7 @@ from curvewise.text import (
 from curvewise.transfer.risks import ONE_TASK, Control, TransferRisks, Weight, calibrated_risk
 from curvewise.transfer.runs import (
     MANY,
+    TIE,
     Row,
     StandardError,
     TaskRuns,
@@ -608,8 +609,9 @@ def _rank_at_size(task: TaskRuns, n: float, level: float) -> list[MethodRank]:
             low, high = (i, j) if gap.value < 0 else (j, i)
             better[high] += 1
             worse[low] += 1
-    # Mean of the best and the worst place among equals.
-    places = 0.5 * (1 + (values[:, None] > values).sum(1) + (values[:, None] >= values).sum(1))
+    # Mean of the best and the worst place among equals, which are equal but for rounding.
+    behind = values[:, None] - values
+    places = 0.5 * (1 + (behind > TIE).sum(1) + (behind >= -TIE).sum(1))
     # Probability of each method to have the lowest mean risk; the controls move all alike.
     cells = [task.cells[name, n] for name in names]
     errors = [task.runs.error(task.runs.of_mean(c)) for c in cells]
@@ -667,14 +669,14 @@ def measure_spread(source: TransferResult | TransferRisks, *, level: float = 0.9
     (True, 0.0037)
     """
     check_level(level)
-    cells: dict[tuple[str, str, float], tuple[float, float, int]] = {}  # mean, standard deviation and runs
+    rows: list[MethodSpread] = []
     if isinstance(source, TransferResult):
         if lost := [task for task in source.tasks if source.blind[task].assumed]:
             raise blind_missing(lost[0])
         calibrated = True
-        for curve in source.curves:
-            for n, *cell in zip(*(c.tolist() for c in (curve.n, curve.calibrated, curve.std, curve.runs)), strict=True):
-                cells[curve.task, curve.method, n] = (cell[0], cell[1], cell[2])
+        for c in source.curves:
+            for n, mean, std, runs in zip(*(v.tolist() for v in (c.n, c.calibrated, c.std, c.runs)), strict=True):
+                rows.append(MethodSpread(c.task, c.method, n, mean, _std_interval(std, runs, level), runs))
     elif isinstance(source, TransferRisks):
         calibrated = all(t in source.blind and t in source.maximal for t in source.task_names)
         if np.isnan(source.risk).all():
@@ -686,14 +688,15 @@ def measure_spread(source: TransferResult | TransferRisks, *, level: float = 0.9
                 risks = good.risk[here & (good.n == n)]
                 if calibrated:
                     risks = calibrated_risk(risks, blind=source.blind[task].risk, maximal=source.maximal[task].risk)
-                std = float(risks.std(ddof=1)) if len(risks) > 1 else math.nan
-                cells[task, method, n] = (float(risks.mean()), std, len(risks))
+                above, runs = risks - risks.min(), len(risks)  # equal runs have no spread, not even by rounding
+                std = float(above.std(ddof=1)) if runs > 1 else math.nan
+                mean = float(risks.min() + above.mean())
+                rows.append(MethodSpread(task, method, n, mean, _std_interval(std, runs, level), runs))
     else:
         raise InputError(
             f"is a {type(source).__name__}: pass what load_risks or measure_transfer gives.", argument="source"
         )
     unit = "calibrated risk" if calibrated else source.unit
-    rows = [MethodSpread(*k, mean, _std_interval(std, runs, level), runs) for k, (mean, std, runs) in cells.items()]
     single = sum(r.runs < 2 for r in rows)
     notes = (f"{single} of {len(rows)} cells have one run, and no spread.",) if single else ()
     # Pairs of methods within a task and size, tasks in the order of the source and sizes from small to large.
@@ -829,7 +832,7 @@ class RunSpread(Result):
         significant = sum(p.adjusted < share for p in self.pairs)
         text += f" In {outside} of {len(self.pairs)} pairs of methods at a size each mean lies "
         text += "outside the standard deviation of the other; "
-        text += f"{tested} differ significantly by Welch's test at {share:.0%}, "
+        text += f"{tested} differ significantly by Welch's test at {100 * share:.4g}%, "
         return text + f"{significant} after Holm's correction."
 
 

@@ -163,7 +163,7 @@ class TransferRisks(RowTable):
         of their source.
     seeds, folds : ndarray of str, optional
         Which run it is: of which seed, and on which training subset. Runs with the same fold and
-        size have been trained on the same examples.
+        size have been trained on the same examples; those whose fold is "" on others than all others.
     scratch : str
         Name of the method that starts from nothing.
     blind, maximal : dict of str to Control
@@ -358,10 +358,7 @@ def cci(n: ArrayLike, method: ArrayLike, scratch: ArrayLike, *, weight: Weight =
         raise InputError("n must hold positive sizes, from small to large.")
     if not (np.isfinite(m).all() and np.isfinite(s).all()):
         raise InputError("method or scratch holds NaN: leave out sizes at which either is missing.")
-    steps = step_widths(sizes, s, weight) * 0.5
-    below = float((steps * _neighbour_sums(s)).sum())
-    between = float((steps * _neighbour_sums(s - m)).sum())
-    return between / below if below != 0 else float("nan")
+    return cci_slopes(sizes, m, s, 0.0, weight).value
 
 
 def step_widths(n: FloatArray, scratch: FloatArray, weight: Weight) -> FloatArray:
@@ -381,48 +378,47 @@ def step_widths(n: FloatArray, scratch: FloatArray, weight: Weight) -> FloatArra
     return np.diff(scale)
 
 
-def _neighbour_sums(values: FloatArray) -> FloatArray:
-    return values[1:] + values[:-1]
-
-
 @dataclass(frozen=True)
 class CciSlopes:
-    """Derivatives of a cumulative improvement, in the unit of the losses.
+    """A cumulative improvement and its derivatives, in the unit of the losses.
 
     Attributes
     ----------
+    value : float
+        NaN where scratch encloses no area.
     method, scratch : ndarray, shape (points,)
         By the risk of each at every point.
     maximal : float
         By maximal supervision. The blind guess only sets the scale of both areas, so that it falls out.
     """
 
+    value: float
     method: FloatArray
     scratch: FloatArray
     maximal: float
 
 
 def cci_slopes(n: FloatArray, method: FloatArray, scratch: FloatArray, maximal: float, weight: Weight) -> CciSlopes:
-    """Return the derivatives of 1 − A/B, the cumulative improvement.
+    """Return the cumulative improvement, 1 − A/B, with its derivatives.
 
     A = Σ Δ (F + F′ − 2M) and B = Σ Δ (S + S′ − 2M) over the steps Δ from one size to the next, where F, S and M are
     the risks of the method, of scratch and of maximal supervision.
     """
     width = step_widths(n, scratch, weight)
-    both = _neighbour_sums(method - maximal), _neighbour_sums(scratch - maximal)
+    both = [values[1:] + values[:-1] for values in (method - maximal, scratch - maximal)]
     a, b = (float(width @ pair) for pair in both)
     if b == 0:
         gone = np.full(len(n), np.nan)
-        return CciSlopes(gone, gone, float("nan"))
+        return CciSlopes(math.nan, gone, gone, math.nan)
     held = _to_points(width, width)
     of_a, of_b = np.zeros(len(n)), held.copy()
     if not callable(weight) and weight == "scratch":  # the steps themselves are differences of scratch
         of_a = of_a + _to_points(-both[0], both[0])
         of_b = of_b + _to_points(-both[1], both[1])
     ratio = a / b
-    return CciSlopes(
-        method=-held / b, scratch=(ratio * of_b - of_a) / b, maximal=2 * float(width.sum()) * (1 - ratio) / b
-    )
+    # A − B by itself keeps the digits that 1 − A/B would lose where a method is nearly scratch.
+    value = float(width @ (both[1] - both[0])) / b
+    return CciSlopes(value, -held / b, (ratio * of_b - of_a) / b, 2 * float(width.sum()) * (1 - ratio) / b)
 
 
 def _to_points(left: FloatArray, right: FloatArray) -> FloatArray:

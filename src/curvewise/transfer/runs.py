@@ -20,7 +20,7 @@ from curvewise.stats.correlation import pearson
 from curvewise.stats.intervals import FEW
 from curvewise.stats.tests import holm
 from curvewise.text import as_count, format_number
-from curvewise.transfer.risks import Control, TransferRisks, Weight, cci, cci_slopes, step_widths
+from curvewise.transfer.risks import Control, TransferRisks, Weight, cci_slopes, step_widths
 from curvewise.types.results import FloatArray, Interval
 
 # Degrees of freedom beyond which Student's t is the normal distribution to all digits; scipy's quantiles of larger ones
@@ -29,7 +29,7 @@ MANY = 1e9
 # Degrees of freedom that the pooled spread of a size has in the variance of one cell. Small, so that it only matters
 # beside cells of two or three runs; chosen by benchmarks/transfer_coverage.py.
 STEADY = 0.5
-# Sums of squares below this share of what they could be are 0 but for rounding.
+# Sums of squares, and differences, below this share of what they could be are 0 but for rounding.
 TIE = 1e-12
 
 Row = TypeVar("Row")
@@ -78,15 +78,19 @@ def group_runs(
         cell=np.array([cells[key] for key in keys], dtype=np.int64),
         size=np.array([n for _, n in cells], dtype=np.float64),
         method=_codes(np.array([method for method, _ in cells])),
-        fold=None if good.folds is None else _codes(good.folds),
+        fold=None if good.folds is None else np.where(good.folds == "", -1, _codes(good.folds)),
         line=_lines(own)[~lost],
+        seed=None if good.seeds is None else _codes(good.seeds),
     )
     chosen = set(names if methods is None else (scratch, *methods))
     measured = np.array([method in chosen for method, _ in cells])
     best = None
     if maximal is None:
-        best = int(np.argmin(np.where(measured, runs.mean, np.inf)))
-        error, (method, n) = runs.error(runs.of_mean(best)), list(cells)[best]
+        # Of equal means that of most runs, whatever the order of the rows.
+        ranked = [(runs.mean[i], -runs.count[i], *key) for key, i in cells.items() if measured[i]]
+        *_, method, n = min(ranked)
+        best = cells[method, n]
+        error = runs.error(runs.of_mean(best))
         maximal = Control(
             float(runs.mean[best]),
             error.std,
@@ -264,19 +268,16 @@ class TaskRuns:
         every = np.concatenate(rows)
         risk = self.runs.value[every] if pooled else self.runs.mean[cells]
         scratch = self.index(self.scratch, n)[points]
-        sizes, start = n[points], self.runs.mean[scratch]
-        m, span = self.maximal.risk, self.blind.risk - self.maximal.risk
-        value = cci(sizes, (risk - m) / span, (start - m) / span, weight=weight)
-        slopes = cci_slopes(sizes, risk, start, m, weight)
+        slopes = cci_slopes(n[points], risk, self.runs.mean[scratch], self.maximal.risk, weight)
         if self.is_turned(n, weight):
-            value, slopes = math.nan, replace(slopes, method=np.full(len(sizes), np.nan))
+            slopes = replace(slopes, value=math.nan, method=np.full(len(points), np.nan))
         influence = np.zeros(len(self.runs.value))
         if pooled:
             influence[every] += slopes.method
         else:
             influence += self._spread_over(cells, slopes.method)
         influence += self._spread_over(scratch, slopes.scratch)
-        return TaskEstimate(value, influence, 0.0, slopes.maximal, self)
+        return TaskEstimate(slopes.value, influence, 0.0, slopes.maximal, self)
 
     def is_turned(self, n: FloatArray, weight: Weight) -> bool:
         """Tell whether scratch beats maximal supervision over some sizes, as CCI weighs them.
@@ -358,9 +359,11 @@ class CellRuns:
     method : ndarray of int, shape (cells,)
         Method of each cell.
     fold : ndarray of int, optional
-        Which runs of a size were trained on the same examples.
+        Which runs of a size were trained on the same examples; -1 where that is not known.
     line : ndarray of int, optional
         Which runs of different sizes are of the same method and seed, or may be.
+    seed : ndarray of int, optional
+        Which are of the same seed, whatever their method; by its name only.
     """
 
     value: FloatArray
@@ -369,6 +372,7 @@ class CellRuns:
     method: NDArray[np.int64]
     fold: NDArray[np.int64] | None = None
     line: NDArray[np.int64] | None = None
+    seed: NDArray[np.int64] | None = None
 
     @cached_property
     def count(self) -> NDArray[np.int64]:
@@ -377,8 +381,12 @@ class CellRuns:
 
     @cached_property
     def mean(self) -> FloatArray:
-        """Mean risk of each cell."""
-        return self._per_cell(self.value) / self.count
+        """Mean risk of each cell: exact where all runs are equal, and the same in any order of the rows."""
+        # A plain mean of 0.7, 0.7 and 0.7 is not 0.7: such runs would have a spread, and a difference from 0.7.
+        order = np.lexsort((self.value, self.cell))
+        least = self.value[order][np.cumsum(self.count) - self.count]
+        above = (self.value - least[self.cell])[order]
+        return np.asarray(least + np.bincount(self.cell[order], above) / self.count)
 
     @cached_property
     def variance(self) -> FloatArray:
@@ -389,7 +397,10 @@ class CellRuns:
     @cached_property
     def by_fold(self) -> bool:
         """True if some method has two training subsets at some size, so that runs are compared by subset."""
-        return self.fold is not None and bool((self._folds > 1).any())
+        if self.fold is None:
+            return False
+        named = np.unique(np.stack([self.cell, self.fold])[:, self.fold >= 0], axis=1)
+        return bool((np.bincount(named[0]) > 1).any())
 
     @cached_property
     def degrees(self) -> NDArray[np.int64]:
@@ -517,6 +528,8 @@ class CellRuns:
         np.add.at(sums, (size[self.cell], self._fold_codes), moved)
         apart = (sums**2).sum(axis=1)
         nested = float((sums.sum(axis=0) ** 2).sum())
+        if self.seed is not None and self._one_seed:  # subsets of another name at each size may go with one seed
+            nested = max(nested, float((np.bincount(self.seed, moved) ** 2).sum()))
         more = max(1.0, nested / float(apart.sum())) if apart.any() else 1.0  # never narrower than sizes by themselves
         # Variance of a run of each cell, estimated from its training subsets.
         borrowed = lent * self._per_fold_squares(self._scaled) / self.count
@@ -556,7 +569,19 @@ class CellRuns:
 
     @cached_property
     def _fold_codes(self) -> NDArray[np.int64]:
-        return np.zeros(len(self.value), dtype=np.int64) if self.fold is None else self.fold
+        if self.fold is None:
+            return np.zeros(len(self.value), dtype=np.int64)
+        # A run whose subset is not known has one of its own: it may be none of the others'.
+        alone = self.fold < 0
+        return np.where(alone, self.fold.max() + np.cumsum(alone), self.fold)
+
+    @cached_property
+    def _one_seed(self) -> bool:
+        """True if all runs on a training subset of a size, of whatever method, are of one seed."""
+        subsets = self.size[self.cell].tolist(), self._fold_codes.tolist()
+        if self.seed is None:
+            return False
+        return len(set(zip(*subsets, strict=True))) == len(set(zip(*subsets, self.seed.tolist(), strict=True)))
 
     @cached_property
     def _folds(self) -> NDArray[np.int64]:

@@ -17,7 +17,7 @@ from curvewise.text import format_interval, format_number, format_size, format_t
 from curvewise.transfer.gains import bends
 from curvewise.transfer.measure import measure_transfer
 from curvewise.transfer.result import RiskCurve, TransferResult
-from curvewise.transfer.runs import TaskEstimate, TaskRuns, blind_missing, sum_estimates
+from curvewise.transfer.runs import TaskEstimate, TaskRuns, blind_missing, columns_of, sum_estimates
 from curvewise.types.results import FloatArray, Interval, Result, check_level
 
 LEVELS = (0.75, 0.5, 0.25, 0.1)
@@ -161,19 +161,13 @@ class TaskRanking(Result):
         as far as its interval goes. ``halving`` likewise, if it is above ``largest / smallest``.
         All three are NaN where nothing is known.
         """
+        # n_at_0_5 for 0.5
+        quantities = {f"n_at_{v:g}".replace(".", "_"): [row.at(v).bounds for row in self.rows] for v in self.levels}
+        quantities |= columns_of(self.rows, "mean shared_mean halving=halving_bounds")
         found: dict[str, Any] = {"task": list(self.order)}
-        names = {v: f"n_at_{v:g}".replace(".", "_") for v in self.levels}  # n_at_0_5 for 0.5
-        quantities = {name: [row.at(v).bounds for row in self.rows] for v, name in names.items()}
-        for name in ("mean", "shared_mean"):
-            quantities[name] = [getattr(row, name) for row in self.rows]
-        quantities["halving"] = [row.halving_bounds for row in self.rows]
         for name, intervals in quantities.items():
-            found[name] = [i.estimate for i in intervals]
-            found[f"{name}_low"] = [i.low for i in intervals]
-            found[f"{name}_high"] = [i.high for i in intervals]
-        found["smallest"] = [row.smallest for row in self.rows]
-        found["largest"] = [row.largest for row in self.rows]
-        return found
+            found |= columns_of(intervals, f"{name}=estimate {name}_low=low {name}_high=high")
+        return found | columns_of(self.rows, "smallest largest")
 
     def table(self, format: str = "markdown", digits: int | None = None) -> str:
         """Write a row for each task, a column for each level, intervals in brackets.
@@ -405,14 +399,17 @@ def _reached(n: FloatArray, risks: Sequence[TaskEstimate], wanted: float, level:
     estimate = 0.0 if first else float(np.exp(log_n)) if math.isfinite(log_n) else math.inf
     beyond = "below" if first else "above" if math.isinf(estimate) else None
 
+    # A risk need not follow lines between sizes: a monotone curve through the means is nearer to most.
+    apart, monotone = bends(np.log(n), value), PchipInterpolator(np.log(n), value) if len(n) > 1 else None
+
     def evaluate(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         found = [sum_estimates(w, risks) for w in _shares(n, x)]
         spans = [e.error.interval(e.value, level) for e in found]
         line, lows, highs = np.array([[*span] for span in spans]).T
-        # A risk need not follow lines between sizes: a monotone curve through the means is nearer to most.
-        at = np.log(x)
-        smooth = PchipInterpolator(np.log(n), value)(at) if len(n) > 1 else line
-        half = np.hypot(0.5 * (highs - lows), bends(np.log(n), value, at, smooth))
+        smooth = line if monotone is None else monotone(np.log(x))
+        bend = apart(np.log(x), smooth)
+        # The line may be an end of what is possible: it must lie inside by more than a search for its crossing is off.
+        half = np.maximum(np.hypot(0.5 * (highs - lows), bend), bend + 1e-9)
         return line - wanted, np.minimum(lows, smooth - half) - wanted, np.maximum(highs, smooth + half) - wanted
 
     if any(math.isnan(r.error.std) for r in risks):

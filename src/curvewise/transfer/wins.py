@@ -311,7 +311,7 @@ class WinRate(Result):
         text = (
             f"{who} has a lower loss than {self.names[1]} on {format_interval(self.rate, 'fraction')} of"
             f" {self.examples:,} test examples{grouped}"
-            f" ({self.level:.0%} interval; {format_pvalue(self.pvalue, SMALLEST_PVALUE)} against one half):"
+            f" ({100 * self.level:.4g}% interval; {format_pvalue(self.pvalue, SMALLEST_PVALUE)} against one half):"
             f" {verdicts[self.verdict]}."
         )
         if self.ties > 0:

@@ -107,31 +107,20 @@ def choose_methods(
     every = (*known, scratch)
     drawn = tuple(m for m in choose_some("methods", methods, every) if m != scratch)
     names = dict(zip(every, safe_names(every, LONGEST), strict=True))
-    shades, said = _shades(known, every, drawn, highlight, [m for m in order if m in drawn][:front])
-    looks = {m: MethodLook(shades.get(m, GREY), names[m], m not in shades) for m in drawn}
-    looks[scratch] = MethodLook(SCRATCH, names[scratch])
-    picked = methods is not None or highlight is not None
-    return DrawnMethods(tasks, drawn, looks, said, picked, highlight is not None)
-
-
-def _shades(
-    known: Sequence[str],
-    every: Sequence[str],
-    drawn: Sequence[str],
-    highlight: str | Sequence[str] | None,
-    best: Sequence[str],
-) -> tuple[dict[str, str], str]:
-    """Return the colours of the methods that have one, and a note where only the best of a crowd do."""
-    few, said = len(known) <= CROWD, ""
-    front = list(drawn)
+    few, note, coloured = len(known) <= CROWD, "", list(drawn)
     if highlight is not None:
         wanted = [highlight] if isinstance(highlight, str) else list(highlight)
         named = [choose("highlight", name, every) for name in dict.fromkeys(wanted)]
-        front = [m for m in named if m in drawn]
+        coloured = [m for m in named if m in drawn]
     elif len(drawn) > CROWD:
-        front, said = list(best), f"In colour: the best {len(best)} of {len(drawn)} methods."
+        coloured = [m for m in order if m in drawn][:front]
+        note = f"In colour: the best {len(coloured)} of {len(drawn)} methods."
     # Of a few methods each has its colour, whichever are drawn.
-    return {m: colour(place_of(m, list(known).index(m) if few else i)) for i, m in enumerate(front)}, said
+    shades = {m: colour(place_of(m, list(known).index(m) if few else i)) for i, m in enumerate(coloured)}
+    looks = {m: MethodLook(shades.get(m, GREY), names[m], m not in shades) for m in drawn}
+    looks[scratch] = MethodLook(SCRATCH, names[scratch])
+    picked = methods is not None or highlight is not None
+    return DrawnMethods(tasks, drawn, looks, note, picked, highlight is not None)
 
 
 def by_improvement(result: TransferResult, methods: Sequence[str], tasks: Sequence[str] | None = None) -> list[str]:
@@ -176,10 +165,7 @@ def panels_of(
     if len(tasks) == 1:
         return [new_axes(*alone)]
     columns = columns or (2 if len(tasks) in (2, 4) else 3)
-    axes = new_panels(len(tasks), columns, each[0] - 0.7 * (columns == 3), each[1])
-    for panel in axes:
-        panel.set_gid(OWN)
-    return axes
+    return new_panels(len(tasks), columns, each[0] - 0.7 * (columns == 3), each[1])
 
 
 def name_tasks(axes: Sequence[Axes], tasks: Sequence[str], pad: float = 6.0) -> None:
@@ -249,7 +235,7 @@ def others_of(result: TransferResult, tasks: Sequence[str]) -> tuple[str, ...]:
 
 def size_limits(groups: Sequence[FloatArray]) -> list[tuple[float, float]]:
     """Return limits of size axes: shared, unless a panel would fill less than half of its width."""
-    ends = [(float(n.min()), float(n.max())) if len(n) else (1.0, 10.0) for n in groups]
+    ends = [(float(n.min()), float(n.max())) for n in groups]
     low, high = min(a for a, _ in ends), max(b for _, b in ends)
     whole = math.log(high / low)  # sizes are drawn on a log axis
     if all(math.log(b / a) >= 0.5 * whole for a, b in ends):
@@ -261,8 +247,7 @@ def size_limits(groups: Sequence[FloatArray]) -> list[tuple[float, float]]:
 def size_axis(ax: Axes, sizes: FloatArray, limits: tuple[float, float], which: str = "x") -> None:
     """Make a log axis of training sizes, with ticks at those measured that leave room for labels."""
     axis = ax.xaxis if which == "x" else ax.yaxis
-    (ax.set_xscale if which == "x" else ax.set_yscale)("log")
-    (ax.set_xlim if which == "x" else ax.set_ylim)(*limits)
+    ax.set(**{f"{which}scale": "log", f"{which}lim": limits})
     inches = width_of(ax) / math.log(limits[1] / limits[0])
     ticks = np.unique(sizes[(sizes >= limits[0]) & (sizes <= limits[1])])
     axis.set_major_locator(FixedLocator(thin(ticks, inches if which == "x" else 1.6 * inches)))
@@ -297,7 +282,7 @@ def compact(n: float) -> str:
 
 def risk_limits(curves: Sequence[RiskCurve], ends: Sequence[float]) -> tuple[float, float]:
     """Return a range of calibrated risk: all means and both controls, and a little more for ends of intervals."""
-    means = [0.0, 1.0, *(v for c in curves for v in c.calibrated.tolist() if math.isfinite(v))]
+    means = [0.0, 1.0, *(v for c in curves for v in c.calibrated.tolist())]
     low, high = min(means), max(means)
     room = 0.15 * (high - low)
     seen = np.clip([low, high, *ends], low - room, high + room)
@@ -321,8 +306,7 @@ def draw_curve(ax: Axes, curve: RiskCurve, look: MethodLook, shift: float | None
 
     They are a band, or bars shifted by so many points. A method that stands back has none.
     """
-    known = np.isfinite(curve.calibrated)
-    n, risk, low, high = (v[known] for v in (curve.n, curve.calibrated, curve.low, curve.high))
+    n, low, high = curve.n, curve.low, curve.high
     z = 2.6 if scratch else (1.5 if look.back else 2.0)
     if not look.back:
         if shift is None and np.isfinite(low + high).all() and len(n) > 1:
@@ -332,7 +316,7 @@ def draw_curve(ax: Axes, curve: RiskCurve, look: MethodLook, shift: float | None
             interval_bars(ax, n, low, high, look.shade, shift or 0.0, z - 0.1)
     width = 2.4 if scratch else (1.0 if look.back else 1.6)
     dots: dict[str, Any] = {"marker": "o", "ms": 4.5 if scratch else 3.4, "mew": 0.0}
-    ax.plot(n, risk, color=look.shade, lw=width, zorder=z, gid=RISK, label="_risk", **dots)
+    ax.plot(n, curve.calibrated, color=look.shade, lw=width, zorder=z, gid=RISK, label="_risk", **dots)
 
 
 def interval_bars(

@@ -142,13 +142,11 @@ def draw_curves(
         found = {c.method: c for c in result.curves if c.task == task}
         groups.append([found[m] for m in (*chosen.back_first, result.scratch) if m in found])
     few = sum(not chosen.looks[m].back for m in chosen.methods) <= MOST_BANDS
-    sizes = [np.unique(np.concatenate([c.n for c in curves])) if curves else np.array([]) for curves in groups]
+    sizes = [np.unique(np.concatenate([c.n for c in curves])) for curves in groups]
     named: list[list[CurveEnd]] = []
     for panel, task, curves, n, span in zip(axes, chosen.tasks, groups, sizes, size_limits(sizes), strict=True):
-        maximal = result.maximal.get(task)
-        assumed = maximal is not None and maximal.assumed
-        top = "largest risk" if task in result.blind and result.blind[task].assumed else "blind guess"
-        control_lines(panel, "maximal supervision" + " (assumed)" * assumed, blind=top)
+        top = "largest risk" if result.blind[task].assumed else "blind guess"
+        control_lines(panel, "maximal supervision" + " (assumed)" * result.maximal[task].assumed, blind=top)
         aside = shifts(chosen, [c.method for c in curves])
         named.append([])
         for curve in curves:
@@ -159,11 +157,10 @@ def draw_curves(
         size_axis(panel, n, span)
     drawn = [curve for curves in groups for curve in curves]
     ends = [v for c in drawn if not chosen.looks[c.method].back for v in (*c.low, *c.high) if np.isfinite(v)]
-    low, high = risk_limits(drawn, ends)
-    low, high = room_for_controls(low, high)
+    low, high = room_for_controls(*risk_limits(drawn, ends))
     for panel in axes:
         panel.set_ylim(low, high)
-    assumed_blind = {result.blind[t].assumed for t in chosen.tasks if t in result.blind}
+    assumed_blind = {result.blind[t].assumed for t in chosen.tasks}
     one = "the largest risk" if assumed_blind == {True} else "a blind guess"
     one += " (the largest risk where none is known)" if len(assumed_blind) > 1 else ""
     said = f"Calibrated risk: 1 is {one}, 0 maximal supervision."
@@ -268,7 +265,7 @@ def _area_path(ax: Axes, x: FloatArray, y: FloatArray, look: MethodLook, z: floa
 def pieces(x: FloatArray, y: FloatArray) -> tuple[list[FloatArray], list[FloatArray]]:
     """Cut the area between a path and the diagonal into what the CCI counts as gain and as loss.
 
-    A step on which the risk of scratch rises counts backwards.
+    A step on which the risk of scratch rises counts backwards, unless it rises on the whole.
 
     >>> better, worse = pieces(np.array([1.0, 0.5]), np.array([0.5, 0.5]))
     >>> better[0].tolist(), worse
@@ -284,7 +281,9 @@ def pieces(x: FloatArray, y: FloatArray) -> tuple[list[FloatArray], list[FloatAr
             corners.append((crossing, crossing))
         corners.append((at, below))
     steps = list(pairwise(corners))
-    signs = [float(np.sign(((x0 - y0) + (x1 - y1)) * (x0 - x1))) for (x0, y0), (x1, y1) in steps]
+    # All that could be gained, Σ (x0 − x1)(x0 + x1), has this sign, and the CCI is a share of it.
+    way = float(np.sign(x[0] ** 2 - x[-1] ** 2)) or 1.0
+    signs = [way * float(np.sign(((x0 - y0) + (x1 - y1)) * (x0 - x1))) for (x0, y0), (x1, y1) in steps]
     for sign, stretch in groupby(zip(signs, steps, strict=True), key=lambda pair: pair[0]):
         path = [step for _, step in stretch]
         line = np.array([path[0][0], *(end for _, end in path)])
@@ -378,7 +377,7 @@ def _cci_caption(result: TransferResult, chosen: DrawnMethods, shown: int, total
     scratch = caption_name(result.scratch)
     said = f"Calibrated cumulative improvement: 0 is no better than {scratch}, 1 maximal supervision at every size."
     explained = ""
-    if known := [i for i in result.improvements if np.isfinite(i.cci.width)]:
+    if known := [i for i in result.improvements if i.task in chosen.tasks and np.isfinite(i.cci.width)]:
         explained = f"Bars: {100 * result.level:.4g}% intervals"
         if any(i.borrowed for i in known):
             explained += ", dashed where half or more of the sizes have one run, with the spread of others"
@@ -407,12 +406,13 @@ def draw_equivalence(
 ) -> Axes:
     """Draw a panel for each task; on the diagonal nothing is gained."""
     own = ax is None
-    groups, sizes = [], []
+    groups, sizes, tops = [], [], []
     for task in chosen.tasks:
         found = {i.method: i for i in result.improvements if i.task == task and i.data_equivalence}
         groups.append([found[m] for m in chosen.back_first if m in found])
-        scratch = [c.n for c in result.curves if c.task == task and c.method == result.scratch]
-        sizes.append(np.unique(np.concatenate([*scratch, *([e.n for e in r.data_equivalence] for r in groups[-1])])))
+        scratch = result.curve(task, result.scratch).n
+        tops.append(float(scratch[-1]))
+        sizes.append(np.unique(np.concatenate([scratch, *([e.n for e in r.data_equivalence] for r in groups[-1])])))
     if not any(groups):
         raise InputError(
             "has nothing to draw: no method has a data equivalence, which needs two sizes of scratch at which its risk "
@@ -422,16 +422,14 @@ def draw_equivalence(
         )
     axes = panels_of(ax, chosen.tasks)
     ends: list[list[CurveEnd]] = []
-    for panel, rows, n, span in zip(axes, groups, sizes, size_limits(sizes), strict=True):
-        edges = span
-        if len(n):  # triangles stand for values beyond: outside all sizes and all estimates
-            known = np.concatenate([n, *(ends_of(e.equivalent for e in row.data_equivalence)[0] for row in rows)])
-            known = known[np.isfinite(known) & (known > 0)]
-            edges = (float(known.min()) / ROOM, float(known.max()) * ROOM)
-            top = float(n.max())
-            panel.axhspan(
-                top, top * 1e3, color="#8C8C8C", alpha=0.1, linewidth=0.0, zorder=0.2, gid="curvewise-measured"
-            )
+    for panel, rows, n, span, top in zip(axes, groups, sizes, size_limits(sizes), tops, strict=True):
+        # Triangles stand for values beyond: outside all sizes and all estimates.
+        known = np.concatenate([n, *(ends_of(e.equivalent for e in row.data_equivalence)[0] for row in rows)])
+        known = known[np.isfinite(known) & (known > 0)]
+        edges = (float(known.min()) / ROOM, float(known.max()) * ROOM)
+        # From the largest size of scratch on, which may be below that of a method.
+        beyond = max(edges[1], top) * 1e3
+        panel.axhspan(top, beyond, color="#8C8C8C", alpha=0.1, linewidth=0.0, zorder=0.2, gid="curvewise-measured")
         panel.plot(span, span, color=SCRATCH, lw=2.0, zorder=1.2, label="_equal", gid=DIAGONAL)  # nothing is gained
         panel.grid(alpha=0.25, linewidth=0.6)
         aside = shifts(chosen, [row.method for row in rows])
@@ -535,6 +533,8 @@ def plot_transfer_ranks(
     with style():
         tasks = choose_some("task", task, tuple(dict.fromkeys(r.task for r in ranks.rows)))
         every = tuple(dict.fromkeys(r.method for r in ranks.rows))
+        if not every:
+            raise InputError("result has no place to draw: no two methods were measured at one size of a task.")
         mean = {m: np.mean([r.rank / r.among for r in ranks.rows if r.method == m]) for m in every}
         known = tuple(m for m in every if m != scratch)
         order = sorted(known, key=lambda m: float(mean[m]))

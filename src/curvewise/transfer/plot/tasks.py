@@ -144,8 +144,7 @@ def plot_tasks(
             ends.append(end_at(curve.n, curve.calibrated, look))
         size_axis(ax, sizes, size_limits([sizes])[0])
         bounds = [v for c in curves for v in (*c.low, *c.high) if np.isfinite(v)]
-        low, high = risk_limits(curves, bounds)
-        ax.set_ylim(*room_for_controls(low, high))
+        ax.set_ylim(*room_for_controls(*risk_limits(curves, bounds)))
         said = f"Diamonds, and numbers beside the names: the size at which calibrated risk is {level:g}"
         share = f"{100 * result.level:.4g}% intervals"
         said += f"; bands, and thick bars along the dotted line: {share}." if bounds else "."
@@ -220,7 +219,6 @@ def plot_spread(
         chosen = choose_methods(known, scratch, tasks, wanted, highlight, order)
         own = ax is None
         axes = panels_of(ax, tasks)
-        drawn = [r for r in drawn if np.isfinite(r.mean)]
         groups = [paths_of([r for r in drawn if r.task == name], chosen, scratch) for name in tasks]
         sizes = [np.array([r.n for path in group.values() for r in path]) for group in groups]
         ends: list[list[CurveEnd]] = []
@@ -252,11 +250,9 @@ def plot_spread(
         if left := len(every) - len(wanted):
             why = "not chosen" if methods is not None else "run once at every size"
             said += f" {left} method{' is' if left == 1 else 's are'} left out: {why}."
-        if result.pairs:
-            said += (
-                f" In {sum(p.outside for p in result.pairs)} of {len(result.pairs)} pairs of methods at a size each "
-            )
-            said += "mean lies outside the other's bar."
+        if pairs := [p for p in result.pairs if p.task in tasks and {p.one, p.two} <= {*wanted}]:
+            said += f" In {sum(p.outside for p in pairs)} of {len(pairs)} pairs of methods at a size each mean lies "
+            said += "outside the other's bar."
         labels = (X_LABEL, Y_LABEL if result.calibrated else safe_text(result.unit, 30))
         lines = [said, chosen.note, *warned(result)]
         return finish_panels(axes, own, tasks, labels, lines, caption, ends if legend else None)
