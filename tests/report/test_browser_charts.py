@@ -117,6 +117,17 @@ def test_a_scale_of_values_has_three_ticks_or_more(opened: Opened, tmp_path: Pat
     assert ticks == sorted(ticks, key=float)
 
 
+def test_a_scale_of_sizes_has_two_ticks_or_more(opened: Opened, tmp_path: Path) -> None:
+    runs = {"method": ["scratch", "scratch", "new", "new"], "n": [300, 450] * 2, "risk": [0.5, 0.4, 0.4, 0.3]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cw.CurvewiseWarning)
+        found = cw.measure_transfer(runs, blind=1.0, maximal=0.0)
+    page = opened(cw.write_report(found, tmp_path / "report.html"))
+    page.wait_for_selector(".grid text")
+    ticks = page.locator(".grid text[text-anchor=middle]:not(.name)").all_text_contents()
+    assert sorted(ticks) == ["300", "350", "400", "450"]
+
+
 def test_transfer_is_read_off_at_any_size(opened: Opened, results: dict[str, Any], page_of_all: Path) -> None:
     found = results["transfer"]
     page = opened(page_of_all)

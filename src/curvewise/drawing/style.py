@@ -291,9 +291,18 @@ def caption_width(ax: Axes, indent: float = 0.0) -> int:
 
 
 def make_legend(
-    ax: Axes, handles: Sequence[Any], labels: Iterable[str], outside: bool, columns: int = 1, **look: Any
+    ax: Axes,
+    handles: Sequence[Any],
+    labels: Iterable[str],
+    outside: bool,
+    columns: int = 1,
+    indent: float = 0.0,
+    **look: Any,
 ) -> Legend:
-    """A legend: under the x label of our own figure, or inside Axes that belong to someone."""
+    """A legend: under the x label of our own figure, or inside Axes that belong to someone.
+
+    ``indent`` is the width, in inches, that labels at the left take from a lone picture.
+    """
     texts = list(labels)
     place: dict[str, Any] = {"loc": "best"}
     if outside:
@@ -307,7 +316,8 @@ def make_legend(
             "borderaxespad": 0.0,
         }
         # A legend wider than the figure would widen the picture, and its letters would be small on a page.
-        fits = [k for k in range(columns, 0, -1) if _legend_inches(texts, k) <= figure.get_size_inches()[0]]
+        room = figure.get_size_inches()[0] - indent
+        fits = [k for k in range(columns, 0, -1) if _legend_inches(texts, k) <= room]
         columns = next(iter(fits), 1)
     # A label with a leading underscore would be left out, hence numbers first and texts after.
     look = {"frameon": not outside, "ncols": columns, "borderpad": 0.2, "handlelength": 2.6} | place | look

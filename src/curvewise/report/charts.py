@@ -294,11 +294,11 @@ def seeds_chart(result: VarianceDecomposition) -> dict[str, Any]:
                 "std": {"n": seeds.tolist(), **{k: _short(v) for k, v in spread.items()}},
             }
         )
-    shown = runs if result.runs <= MOST_SEEDS else runs[:MOST_SEEDS]
+    shown = runs[: len(seeds)]
     running = np.cumsum(errors)[: len(shown)] / shown
     told = [f"mean of the first {k} runs" if k > 1 else "the first run" for k in shown]
     series[0]["points"] = _measured(shown.astype(float), running, None, None, told)
-    ends = [*near, *running, *(series[0]["line"][k][result.runs - 1] for k in ("low", "high"))]
+    ends = [*near, *running, *(series[0]["line"][k][len(shown) - 1] for k in ("low", "high"))]
     unit = f" ({suffix})" if suffix else ""
     return {
         "title": f"Mean {word} by number of seeds",
@@ -307,7 +307,7 @@ def seeds_chart(result: VarianceDecomposition) -> dict[str, Any]:
         "y": {"range": _room(ends), "label": f"mean {word}{unit}", "suffix": suffix},
         "between": "log",
         "series": series,
-        "slider": {"n": seeds.tolist(), "value": result.runs, "label": "Number of seeds", "steps": True},
+        "slider": {"n": seeds.tolist(), "value": len(shown), "label": "Number of seeds", "steps": True},
         "columns": [
             {"key": "line", "title": f"at least 95% of means of {{at}} seeds lie in{unit}"},
             {"key": "std", "title": "their standard deviation"},

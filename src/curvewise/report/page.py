@@ -460,7 +460,7 @@ def shown_columns(table: ReportTable, most: int) -> list[HtmlColumn]:
     return found
 
 
-_NUMBER = re.compile(r"((?:[<>] ?)?[-−]?(?:[\d.,]+(?:e[-+]\d+)?%?|∞)|–)( \[.*\])?")
+_NUMBER = re.compile(r"((?:[<>] ?)?[-−]?(?:\d[\d,]*(?:\.\d*)?(?:e[-+]\d+)?%?|∞)|–)( \[.*\])?")
 
 
 def _shown_cell(value: Any) -> HtmlCell:

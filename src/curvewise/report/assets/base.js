@@ -57,7 +57,7 @@ const signDecimals = (end, decimals) => {
 const decimalsOf = (estimate, low, high) => {
   const ends = [low, high].filter(Number.isFinite);
   const half = ends.length === 2 ? (high - low) / 2 : ends.length ? Math.abs(estimate - ends[0]) : NaN;
-  if (!Number.isFinite(half) || half <= 0) {
+  if (!Number.isFinite(half) || half <= 1e-12 * Math.abs(estimate)) {
     const known = Number.isFinite(estimate) ? Math.abs(estimate) : Math.max(0, ...ends.map(Math.abs));
     return Array(3).fill(known ? 2 - Math.floor(Math.log10(known)) : 0);
   }

@@ -99,7 +99,7 @@
       if (path.length > 1) draw("path", line, group);
       for (const p of one.means) {
         const dot = draw("circle", { cx: X(p.n), cy: Y(p.value), r: 4 }, group);
-        draw("title", {}, dot, `${one.name}, n = ${number(p.n)}: ${number(p.value)}${suffix}, ${p.runs} runs`);
+        draw("title", {}, dot, `${one.name}, n = ${number(p.n)}: ${number(p.value)}${suffix}, ${p.runs === 1 ? "one run" : `mean of ${p.runs} runs`}`);
       }
     });
     return svg;
