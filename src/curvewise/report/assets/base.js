@@ -96,6 +96,8 @@ const ranged = (value, low, high, suffix = "") => {
   return [`${centre}${Number.isFinite(value) ? suffix : ""}`, `[${limits.join(", ")}]`];
 };
 const tick = (value) => (Math.abs(value) >= 1e3 ? value.toLocaleString("en") : String(value));
+// About how wide a number is in a chart, in pixels.
+const inkOf = (text) => [...text].reduce((sum, letter) => sum + (/[.,]/.test(letter) ? 4 : 8), 0);
 const numbers = (values) => values.map((v) => (v === null ? NaN : finite(v)));
 const about = (n) => number(Number.isFinite(n) && n >= 1 ? Math.round(Number(n.toPrecision(3))) : n, 3);
 const clipped = (text, most = 80) => {

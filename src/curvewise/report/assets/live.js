@@ -70,6 +70,9 @@
     if (word === "error") low = Math.min(0, low);
     if (high === low) [low, high] = [low - 0.5, high + 0.5];
     high += 0.04 * (high - low);
+    const heights = ticks(low, high, 6);
+    const inkOf = (text) => 8 * text.length;
+    box.left = Math.max(box.left, 34 + Math.max(...heights.map((t) => inkOf(number(t)))));
     const wide = box.width - box.left - box.right;
     const tall = box.height - box.top - box.bottom;
     const X = (n) => box.left + wide * (first === last ? 0.5 : (Math.log(n) - first) / (last - first));
@@ -77,14 +80,15 @@
     const label = `Mean ${word} by training size so far; the table below has the numbers.`;
     const svg = draw("svg", { viewBox: `0 0 ${box.width} ${box.height}`, class: "chart", role: "img", "aria-label": label });
     const grid = draw("g", { class: "grid", "aria-hidden": "true" }, svg);
-    for (const t of ticks(low, high, 6)) {
+    for (const t of heights) {
       draw("line", { x1: box.left, x2: box.width - box.right, y1: Y(t), y2: Y(t) }, grid);
       draw("text", { x: box.left - 8, y: Y(t) + 4, "text-anchor": "end" }, grid, number(t));
     }
-    let before = -Infinity;
+    let before = -Infinity; // where the label before ends
     for (const n of sizes) {
-      if (X(n) - before < 44) continue;
-      before = X(n);
+      const half = Math.max(22, 4 + inkOf(number(n)) / 2);
+      if (X(n) - half < before) continue;
+      before = X(n) + half;
       draw("text", { x: X(n), y: box.height - box.bottom + 18, "text-anchor": "middle" }, grid, number(n));
     }
     draw("text", { x: box.left + wide / 2, y: box.height - 8, "text-anchor": "middle", class: "name" }, grid, "number of training samples");
