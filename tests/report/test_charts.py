@@ -97,6 +97,15 @@ def test_the_chart_of_many_runs_ends_before_them(runs: int) -> None:
     assert chart["series"][0]["points"][-1]["value"] == pytest.approx(losses[:MOST_SEEDS].mean(), rel=1e-5)
 
 
+def test_runs_that_do_not_differ_have_room_around_their_mean() -> None:
+    labels = np.arange(36) % 3
+    same = np.tile(np.where(np.arange(36) < 29, labels, 0), (7, 1))
+    chart = figures_of(cw.decompose_variance(same, labels), "seeds", "Seeds")[0].chart
+    assert chart is not None
+    (low, high), mean = chart["y"]["range"], 100 * np.mean(same != labels)
+    assert low < 0.99 * mean < 1.01 * mean < high
+
+
 def test_charts_of_hardly_anything_are_left_out_and_of_losses_are_not_percentages() -> None:
     losses = np.random.default_rng(0).gamma(2.0, 0.5, (6, 40))
     chart = figures_of(cw.decompose_variance(losses, kind="losses"), "seeds", "Seeds")[0].chart

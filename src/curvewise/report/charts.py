@@ -102,15 +102,14 @@ def learning_chart(curves: Sequence[Curve], runs: Measurements | None = None) ->
     times, suffix = _percent(unit.name)
     values = [v for s in series for v in np.asarray(s["line"]["value"])[seen]]
     values += [p["value"] for s in series for p in s["points"]]
-    low, high = min(values), max(values)
-    room = 0.06 * (high - low) or 0.06 * abs(high) or 1.0
+    low, high = _room(values)
     return {
         "title": f"{word.capitalize()} against number of training samples",
         "scales": ["log", "linear", "root"],
         "scale": "log",
         "x": {"range": [smallest, largest * REACH], "supported": EXTRAPOLATION_LIMIT * largest, "word": "n"},
         "y": {
-            "range": [0.0 if unit.bounded else low - room, high + room],  # from 0 where 0 means something
+            "range": [0.0 if unit.bounded else low, high],  # from 0 where 0 means something
             "label": f"{word} ({suffix})" if suffix else word,
             "word": word,
             "suffix": suffix,
@@ -126,7 +125,7 @@ def learning_chart(curves: Sequence[Curve], runs: Measurements | None = None) ->
         "target": {
             "value": _example(times * float(np.median([c.error_at(largest) for c in curves])), unit.name == "score"),
             "higher": unit.name == "score",
-            "floor": 0.0 if unit.bounded or (word == "loss" and low >= 0) else None,
+            "floor": 0.0 if unit.bounded or (word == "loss" and min(values) >= 0) else None,
         },
         "intervals": _intervals_of(curves[0]),
     }
@@ -430,7 +429,8 @@ def _room(values: Iterable[float], top: float = math.inf) -> list[float]:
     """Limits of an axis with some room around values, little above the highest that can be."""
     known = [float(v) for v in values if math.isfinite(v)]
     low, high = min(known), max(known)
-    pad = 0.06 * (high - low) or 0.06 * abs(high) or 1.0
+    # Values that differ by rounding alone have the room of equal ones: their limits would be written alike.
+    pad = 0.06 * (high - low if high - low > 1e-4 * abs(high) else abs(high)) or 1.0
     return _short([low - pad, min(high + pad, top + 0.4 * pad)])
 
 
