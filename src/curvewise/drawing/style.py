@@ -308,7 +308,9 @@ def make_legend(
     if outside:
         figure = ax.get_figure(root=True)
         assert figure is not None
-        down = ScaledTranslation(0.0, -_depth(ax) / 72, figure.dpi_scale_trans)
+        # Points that tick labels and the x label take up under the Axes.
+        rows = max((t.get_text().count("\n") + 1 for t in ax.get_xticklabels()), default=1)
+        down = ScaledTranslation(0.0, -(27.0 + 11.5 * rows) / 72, figure.dpi_scale_trans)
         place = {
             "loc": "upper left",
             "bbox_to_anchor": (0.0, 0.0),
@@ -332,9 +334,3 @@ def _legend_inches(texts: Sequence[str], columns: int) -> float:
     rows = -(-len(texts) // columns)
     longest = (max(map(len, texts[i : i + rows])) for i in range(0, len(texts), rows))
     return sum(4.7 * letters + 42.0 for letters in longest) / 72
-
-
-def _depth(ax: Axes) -> float:
-    """Points that tick labels and the x label take up under the Axes."""
-    rows = max((t.get_text().count("\n") + 1 for t in ax.get_xticklabels()), default=1)
-    return 12.0 + 11.5 * rows + 15.0

@@ -127,15 +127,11 @@ def learning_chart(curves: Sequence[Curve], runs: Measurements | None = None) ->
             "higher": unit.name == "score",
             "floor": 0.0 if unit.bounded or (word == "loss" and min(values) >= 0) else None,
         },
-        "intervals": _intervals_of(curves[0]),
+        # β is by the power law, whatever the form.
+        "intervals": "95% confidence intervals"
+        if curves[0].default_interval == "confidence"
+        else "95% prediction intervals for the mean of many runs; of β, 95% confidence intervals of form power",
     }
-
-
-def _intervals_of(curve: Curve) -> str:
-    """Name the intervals of each column; that of β is by the power law, whatever the form."""
-    if curve.default_interval == "confidence":
-        return "95% confidence intervals"
-    return "95% prediction intervals for the mean of many runs; of β, 95% confidence intervals of form power"
 
 
 ROUND = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
@@ -184,15 +180,13 @@ def _series(curve: Curve, grid: FloatArray, sizes: FloatArray, runs: Measurement
 
 
 def _points(curve: Curve, runs: Measurements | None) -> list[dict[str, Any]]:
+    times, _ = _percent(curve.unit.name)
     if runs is not None and curve.learner in runs.learners:
         own = runs.of(curve.learner)
         marks = [k for k in ("fold", "seed") if k in own.labels]
         labels = [", ".join(f"{k} {own.labels[k][i]}" for k in marks) for i in range(len(own))]
-        rows = zip(own.n.tolist(), own.error.tolist(), labels, strict=True)
-    else:
-        rows = zip(curve.n.tolist(), curve.mean.tolist(), map(_mean_of, curve.runs), strict=True)
-    times, _ = _percent(curve.unit.name)
-    return [{"n": n, "value": float(f"{times * v:.6g}"), "label": label} for n, v, label in rows if np.isfinite(v)]
+        return _measured(own.n, times * own.error, None, None, labels)
+    return _measured(curve.n, times * curve.mean, None, None, [_mean_of(k) for k in curve.runs])
 
 
 def _mean_of(runs: float) -> str:
@@ -267,7 +261,7 @@ def seeds_chart(result: VarianceDecomposition) -> dict[str, Any]:
     times, suffix = _percent(result.unit)
     display = DisplayUnit(result.unit)
     word, errors = display.word, times * display.signed(result.run_errors)
-    mean, runs = float(errors.mean()), np.arange(1, result.runs + 1)
+    mean = float(errors.mean())
     seeds = np.arange(1, min(max(2 * result.runs, 20), MOST_SEEDS) + 1)
     z = 1.959964
     rows = {"this test set": (result.test_set_interval, "ink"), "new data": (result.distribution_interval, "faint")}
@@ -293,7 +287,7 @@ def seeds_chart(result: VarianceDecomposition) -> dict[str, Any]:
                 "std": {"n": seeds.tolist(), **{k: _short(v) for k, v in spread.items()}},
             }
         )
-    shown = runs[: len(seeds)]
+    shown = seeds[: result.runs]
     running = np.cumsum(errors)[: len(shown)] / shown
     told = [f"mean of the first {k} runs" if k > 1 else "the first run" for k in shown]
     series[0]["points"] = _measured(shown.astype(float), running, None, None, told)
@@ -399,14 +393,19 @@ def tries_chart(result: CheckpointRanking) -> dict[str, Any] | None:
             "value": min(result.k, result.ranked),
             "label": "Checkpoints to try",
             "steps": True,
-            "notes": [f"Try {_listed(result.checkpoints[:i])}." for i in k],
+            "notes": [f"Try {join_names(result.checkpoints[:i], 8)}." for i in k],
         },
         "columns": [{"key": "line", "title": "chance (%) that it is among the first {at}"}],
         "kept": True,
     }
 
 
-def _listed(names: Sequence[str], most: int = 8) -> str:
+def join_names(names: Sequence[str], most: int) -> str:
+    """Join names by commas and "and", the first few of many.
+
+    >>> join_names(["a"], 2), join_names("abcd", 2)
+    ('a', 'a, b and 2 more')
+    """
     shown = list(names[:most]) + ([f"{len(names) - most} more"] if len(names) > most else [])
     return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
 

@@ -151,9 +151,7 @@ def page_of(report: Report) -> str:
     environment = _environment()
     has_text = [bool(s.text) for s in report.sections]
     report = report.without_repeats()
-    # In one function, so that none of the page's names get in the way of others.
-    inside = "\n".join(map(read_asset, SCRIPTS))
-    script = f'"use strict";\n(() => {{\n{inside}}})();\n'
+    script = script_of(SCRIPTS)
     charts: dict[str, Markup] = {}
     numbers = count(1)
 
@@ -516,6 +514,12 @@ def _raw(text: str) -> Markup:
     from markupsafe import Markup
 
     return Markup(text)
+
+
+def script_of(names: Sequence[str]) -> str:
+    """Join scripts in one function, so that none of their names get in the way of others."""
+    inside = "\n".join(map(read_asset, names))
+    return f'"use strict";\n(() => {{\n{inside}}})();\n'
 
 
 def script_hash(script: str) -> str:
