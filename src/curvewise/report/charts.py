@@ -429,7 +429,7 @@ def _room(values: Iterable[float], top: float = math.inf) -> list[float]:
     known = [float(v) for v in values if math.isfinite(v)]
     low, high = min(known), max(known)
     # Values that differ by rounding alone have the room of equal ones: their limits would be written alike.
-    pad = 0.06 * (high - low if high - low > 1e-4 * abs(high) else abs(high)) or 1.0
+    pad = 0.06 * (high - low if high - low > 1e-5 * abs(high) else abs(high)) or 1.0
     return _short([low - pad, min(high + pad, top + 0.4 * pad)])
 
 
