@@ -148,9 +148,10 @@ def _section(section: Section, figures: Sequence[str], stated: set[str]) -> list
 
 
 def _tables(tables: Sequence[ReportTable]) -> list[str]:
-    texts = [format_table(_safe_columns(table, "markdown"), "markdown") for table in tables]
     return [
-        line for table, text in zip(tables, texts, strict=True) for line in (f"{_safe(table.title)}:", "", text, "")
+        line
+        for table in tables
+        for line in (f"{_safe(table.title)}:", "", format_table(_safe_columns(table, "markdown"), "markdown"), "")
     ]
 
 
@@ -189,12 +190,13 @@ def _distinct(report: Report) -> Report:
             name = next(n for n in tried if n.lower() not in taken)
             taken.add(name.lower())
             known[id(part)] = replace(part, name=name)
-    sections = [
-        replace(s, **{kind: tuple(known[id(part)] for part in getattr(s, kind)) for kind in ("figures", "tables")})
-        for s in report.sections
-    ]
+
+    def named(parts: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(known[id(part)] for part in parts)
+
+    sections = tuple(replace(s, figures=named(s.figures), tables=named(s.tables)) for s in report.sections)
     first = None if report.figure is None else known[id(report.figure)]
-    return replace(report, figure=first, sections=tuple(sections))
+    return replace(report, figure=first, sections=sections)
 
 
 def _safe_columns(table: ReportTable, kind: str) -> Mapping[str, Sequence[Any]]:

@@ -195,14 +195,12 @@ def verdict_on_transfer(result: Result) -> tuple[str, ...]:
     better = Counter(r.method for r in rows if r.significant and r.cci.estimate > 0)
     if not better:
         return (f"No method is significantly better than {scratch}.",)
-    tasks = len({r.task for r in rows})
+    if len(better) > FEW:
+        few = f"{len(better)} of {len(tried)} methods are significantly better than {scratch} on at least one task"
+        return (f"Yes: {few}.",)
     named = [f"{name} on {count} of {format_count(tried[name], 'task')}" for name, count in better.most_common()]
-    if tasks == 1 and len(named) <= FEW:
-        return (f"Yes: significantly better than {scratch}: {', '.join(better)}.",)
-    if len(named) > FEW:
-        summary = f"{len(better)} of {len(tried)} methods are significantly better than {scratch} on at least one task"
-        return (f"Yes: {summary}.",)
-    return (f"Yes: significantly better than {scratch}: {', '.join(named)}.",)
+    alone = len({r.task for r in rows}) == 1
+    return (f"Yes: significantly better than {scratch}: {', '.join(better if alone else named)}.",)
 
 
 def _script(code: str | None) -> Reproduce:
