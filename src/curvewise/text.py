@@ -56,6 +56,8 @@ _TINY = 0.1
 """Share of the estimate from which a limit on its side of 0 has two digits."""
 _ASYMMETRIC = 2.0
 """From this ratio of the distances of the two limits on, the limits have digits of their own."""
+_NO_WIDTH = 1e-12
+"""Share of the estimate up to which half the width of an interval is a rounding error."""
 _DUST = 1e-12
 """Percentages below this are rounding errors, and written as 0."""
 
@@ -77,7 +79,7 @@ def supported_decimals(estimate: float, low: float, high: float) -> tuple[int, i
     """
     ends = [x for x in (low, high) if math.isfinite(x)]
     half = (high - low) / 2 if len(ends) == 2 else abs(estimate - ends[0]) if ends else math.nan
-    if not math.isfinite(half) or half <= 0:
+    if not math.isfinite(half) or half <= _NO_WIDTH * abs(estimate):
         known = abs(estimate) if math.isfinite(estimate) else max(map(abs, ends), default=0.0)
         common = 2 - math.floor(math.log10(known)) if known else 0  # no width: three digits of the number
         return common, common, common

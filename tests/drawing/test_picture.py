@@ -12,6 +12,7 @@ from matplotlib import pyplot as plt
 import curvewise
 from curvewise.drawing.marks import finish
 from curvewise.drawing.picture import PICTURES, draw, picture_of, svg_text
+from curvewise.drawing.rows import rows_of
 from curvewise.drawing.style import PALETTE, about, make_legend, new_axes, one_document, subject_colour
 from curvewise.errors import InputError
 from curvewise.learning import compare_learning_curves
@@ -95,6 +96,16 @@ def test_a_legend_is_no_wider_than_its_figure():
     ax.figure.draw_without_rendering()
     assert legend.get_window_extent().width <= 6.0 * ax.figure.dpi
     assert make_legend(ax, lines, ["a", "b", "c"], outside=True, columns=3)._ncols == 3
+
+
+def test_a_legend_beside_long_names_ends_in_its_figure():
+    ax = new_axes(width=6.0)
+    indent = rows_of(ax, ["a name of thirty-two characters"])
+    lines = ax.plot([0, 1], np.tile([0.0, 1.0], (3, 1)).T)
+    key = list(zip(lines, ["average", "a task with a long name", "hyperparameters alone"], strict=True))
+    finish(ax, True, key, [], columns=4, indent=indent)
+    ax.figure.draw_without_rendering()
+    assert ax.get_legend().get_window_extent().x1 <= 6.0 * ax.figure.dpi
 
 
 def test_a_legend_that_is_wider_than_its_axes_does_not_shrink_them():

@@ -20,17 +20,22 @@ def test_lightning_stores_no_single_logit_as_class_0(tmp_path: Path, outputs: in
 
     class Network(lightning.LightningModule):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.stack([-x[:, 0], x[:, 0]], dim=1)[:, -outputs:]
+            z = x.flatten()
+            return torch.stack([0 * z, z], dim=-1)[:, -outputs:]  # as the message says
 
     x = torch.tensor([[1.0], [-1.0], [2.0]])
     callback = StoreLightningRun(tmp_path, {"learner": "net", "n": 3}, [(x, torch.tensor([1, 0, 0]))])
     trainer = SimpleNamespace(is_global_zero=True, current_epoch=1)
     if outputs == 1:
-        with pytest.raises(cw.InputError, match=r"outputs of shape \(3, 1\).* For a binary network return torch.stack"):
+        told = r"outputs of shape \(3, 1\).* For a binary network return torch.stack\(\[0 \* z, z\], dim=-1\)"
+        with pytest.raises(cw.InputError, match=told):
             callback.on_fit_end(trainer, Network())
         return
     callback.on_fit_end(trainer, Network())
     assert cw.load_measurements(tmp_path).error.tolist() == [1 / 3]
+    (loss,) = cw.load_measurements(tmp_path, metric="loss").error
+    z, y = x.flatten(), torch.tensor([1.0, 0.0, 0.0])
+    assert loss == pytest.approx(torch.nn.functional.binary_cross_entropy_with_logits(z, y).item())
 
 
 @pytest.mark.parametrize(("outputs", "labels"), [((4, 1), 4), ((4, 3), None), ((4, 5, 3), 4)])

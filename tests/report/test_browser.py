@@ -22,7 +22,7 @@ import curvewise as cw
 from curvewise.report.content import Report, ReportTable, Reproduce, Runs, Section
 from curvewise.report.page import page_of
 from curvewise.report.results import results_report
-from curvewise.text import format_interval, format_number
+from curvewise.text import csv_cell, format_interval, format_number
 
 pytest.importorskip("playwright.sync_api")
 
@@ -44,6 +44,7 @@ HOSTILE = [
     "__proto__",
     "constructor",
     "${window.ran = 1}",
+    "=1+1",
 ]
 RUNS = 60_000
 
@@ -287,6 +288,7 @@ def supported(wanted: Any, times: float) -> str:
 def test_intervals_have_the_digits_of_python(opened: Opened, studied: Any) -> None:
     given = [(3.186, 2.705, 3.953), (48_213, 41_000, 5e9), (1.2, 0.3, 1500), (0.457, 0, 9.53), (-1.2, -1500, -0.3)]
     given += [(481.7, 51.9, 1403), (0, -1.1e-150, 1.1e-150), (0.00024, 4.4e-7, 0.03), (0.5, 1e-5, 1.2)]
+    given += [(0.6493300380205680, 0.6493300380205679, 0.6493300380205681)]
     # Limits at any two distances from the estimate, from a millionth of it to a thousand times it.
     rng = np.random.default_rng(0)
     for estimate, below, above in 10 ** rng.uniform([-5, -6, -6], [5, 3, 3], size=(500, 3)):
@@ -580,7 +582,7 @@ def test_runs_that_are_found_are_saved(opened: Opened, hostile: Path) -> None:
         rows = list(csv.DictReader(io.StringIO(text, newline="")))
         assert len(rows) == count
         for row in rows:
-            assert row["learner"] == row["__proto__"] == HOSTILE[int(row["constructor"])]
+            assert row["learner"] == row["__proto__"] == csv_cell(HOSTILE[int(row["constructor"])])
         page.get_by_label("Show runs that contain").fill("")
     assert awaited.value.suggested_filename == "runs.csv"
 
@@ -926,11 +928,11 @@ def test_names_are_shown_and_not_run(opened: Opened, hostile: Path, width: int) 
 
 
 def test_many_learners_are_found_by_name(opened: Opened, tmp_path: Path) -> None:
-    laws = {f"net {i}": (5.0 + i / 10, 120.0) for i in range(40)}
+    laws = {f"net {i}": (5.0 + i / 10, 120.0) for i in range(26)}
     page = opened(written(tmp_path, results_report(curves_of("percent", laws))))
-    page.get_by_label("Find a learner").fill("net 3")
+    page.get_by_label("Find a learner").fill("net 2")
     shown = page.locator(".reading tbody tr:visible")
-    assert shown.count() == 11
+    assert shown.count() == 7
     kinds = page.eval_on_selector_all(
         ".curves .series",
         """all => all.map((g) => getComputedStyle(g.querySelector('.line')).stroke

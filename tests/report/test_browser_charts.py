@@ -117,6 +117,36 @@ def test_a_scale_of_values_has_three_ticks_or_more(opened: Opened, tmp_path: Pat
     assert ticks == sorted(ticks, key=float)
 
 
+def test_a_scale_of_sizes_has_two_ticks_or_more(opened: Opened, tmp_path: Path) -> None:
+    runs = {"method": ["scratch", "scratch", "new", "new"], "n": [300, 450] * 2, "risk": [0.5, 0.4, 0.4, 0.3]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cw.CurvewiseWarning)
+        found = cw.measure_transfer(runs, blind=1.0, maximal=0.0)
+    page = opened(cw.write_report(found, tmp_path / "report.html"))
+    page.wait_for_selector(".grid text")
+    ticks = page.locator(".grid text[text-anchor=middle]:not(.name)").all_text_contents()
+    assert sorted(ticks) == ["300", "350", "400", "450"]
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_long_numbers_of_the_axes_do_not_touch(opened: Opened, tmp_path: Path, width: int) -> None:
+    n = np.repeat([0.5e6, 1e6, 2e6, 4e6], 3)
+    loss = 2e7 * n**-0.5 + 500 * np.random.default_rng(0).standard_normal(len(n))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cw.CurvewiseWarning)
+        curve = cw.fit_learning_curve(n, loss, unit="loss")
+    page = opened(cw.write_report(curve, tmp_path / "report.html"), viewport={"width": width, "height": 900})
+    sides = "(({ left, right, top, bottom }) => [left, right, top, bottom])(t.getBoundingClientRect())"
+    boxes = f"all => all.map((t) => [t.textContent, ...{sides}])"
+    for scale in ("log", "linear", "root"):
+        page.locator(f"input[value={scale}]").check()
+        found = page.locator(".grid text:not(.at-line)").evaluate_all(boxes)
+        assert len(found) > 6
+        for i, (text, left, right, top, bottom) in enumerate(found):
+            for other, *box in found[:i]:
+                assert left >= box[1] or right <= box[0] or top >= box[3] or bottom <= box[2], (scale, text, other)
+
+
 def test_transfer_is_read_off_at_any_size(opened: Opened, results: dict[str, Any], page_of_all: Path) -> None:
     found = results["transfer"]
     page = opened(page_of_all)

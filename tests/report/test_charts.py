@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import curvewise as cw
-from curvewise.report.charts import MOST_POINTS, figures_of, learning_chart
+from curvewise.report.charts import MOST_POINTS, MOST_SEEDS, figures_of, learning_chart
 from curvewise.types import Measurements
 
 
@@ -86,6 +86,24 @@ def test_loss_below_zero_has_no_floor_and_constant_values_have_room() -> None:
     assert learning_chart([below])["target"]["value"] == -2.5  # a round number near -2.75
     above = cw.fit_learning_curve(n, 3 + 5 / np.sqrt(n) + noise, unit="loss")
     assert learning_chart([above])["target"]["floor"] == 0
+
+
+@pytest.mark.parametrize("runs", [MOST_SEEDS, MOST_SEEDS + 1, 2 * MOST_SEEDS])
+def test_the_chart_of_many_runs_ends_before_them(runs: int) -> None:
+    losses = np.random.default_rng(0).gamma(2.0, 0.5, (runs, 500))
+    chart = figures_of(cw.decompose_variance(losses, kind="losses"), "seeds", "Seeds")[0].chart
+    assert chart is not None
+    assert chart["slider"]["n"][-1] == chart["slider"]["value"] == len(chart["series"][0]["points"]) == MOST_SEEDS
+    assert chart["series"][0]["points"][-1]["value"] == pytest.approx(losses[:MOST_SEEDS].mean(), rel=1e-5)
+
+
+def test_runs_that_do_not_differ_have_room_around_their_mean() -> None:
+    labels = np.arange(36) % 3
+    same = np.tile(np.where(np.arange(36) < 29, labels, 0), (7, 1))
+    chart = figures_of(cw.decompose_variance(same, labels), "seeds", "Seeds")[0].chart
+    assert chart is not None
+    (low, high), mean = chart["y"]["range"], 100 * np.mean(same != labels)
+    assert low < 0.99 * mean < 1.01 * mean < high
 
 
 def test_charts_of_hardly_anything_are_left_out_and_of_losses_are_not_percentages() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 import xml.etree.ElementTree as ET
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_every_table_and_figure_of_a_study_is_written(ran_report, tmp_path):
-    report = ran_report
+    report = replace(ran_report, sections=ran_report.sections[:3])  # with pictures and tables
     formats, figures = ("markdown", "latex"), ("svg", "pdf")
     index = export_report(report, tmp_path, formats, figures)
     assert index == tmp_path / "index.md"

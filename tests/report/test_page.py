@@ -251,3 +251,9 @@ def test_a_section_whose_sentence_is_the_answer_points_to_it() -> None:
 def test_a_picture_without_a_caption_has_no_note() -> None:
     curve = ResponseCurve.from_counts([0, 0.25, 0.5], [99, 95, 80], 100)
     assert '<p class="note">' not in page_of(results_report(curve))
+
+
+def test_a_heading_that_begins_another_does_not_cut_its_caption() -> None:
+    one = replace(drawn(["a"]), title="How far? Task one")
+    sections = (Section("By whom?", ("A.",), label="H"), Section("How far?", ("B.",), figures=(one, drawn(["b"]))))
+    assert "<figcaption>Task one</figcaption>" in page_of(report(sections=sections))

@@ -47,6 +47,12 @@ def test_an_upper_bound_of_a_p_value_is_sorted_as_a_number() -> None:
     assert "$<$ 1e-09" in format_table({"p": [Cell("< 1e-09")]}, "latex")
 
 
+@pytest.mark.parametrize("name", ["1.2.3", "...", ",", "-.", "2.0.1 [beta]"])
+def test_a_name_that_looks_like_a_number_is_a_name(name: str) -> None:
+    (column,) = shown_columns(ReportTable("t", "T", {"model": [name]}), 9)
+    assert [(c.text, c.value) for c in column.cells] == [(name, None)]
+
+
 def test_chances_are_numbers_that_sort_and_read_as_in_sentences() -> None:
     (chance,) = shown_columns(ReportTable("t", "T", {"probability_never": [9.4e-16, 0.2, 0.9967]}), 9)
     assert chance.is_number

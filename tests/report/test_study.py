@@ -289,9 +289,19 @@ def test_the_interval_of_a_mean_is_that_of_student(tmp_path):
     assert format_interval(within, "fraction") in study_report(study).answer[0]
 
 
+def test_runs_on_one_training_subset_are_not_taken_as_independent(tmp_path):
+    stats = pytest.importorskip("scipy.stats")
+    study = small(tmp_path, ["bayes"], [50, 100], folds=3, seeds=2)  # whose seeds change nothing
+    values = study.frame().query("n == 100").groupby("fold")["error"].mean()
+    low, high = stats.t.interval(0.95, 2, values.mean(), stats.sem(values))
+    (said,) = study_report(study).answer
+    assert format_interval((values.mean(), max(low, 0.0), min(high, 1.0)), "fraction") in said
+    assert said.endswith("mean of 6 runs of 3 training subsets on this test set.")
+
+
 def lowest(columns: dict[str, list[Any]], planned: list[Any], study: Any) -> str:
     errors = {"learner": ["bayes"], "n": [100], "runs": [2], "error": columns["error"], "std": columns["std"]}
-    return _lowest(StudyFindings(study, planned, "power", None, found={"errors": errors}))[0]
+    return _lowest(StudyFindings(study, planned, "power", study.measurements(), found={"errors": errors}))[0]
 
 
 def test_only_runs_with_the_same_predictions_are_called_identical(tmp_path):

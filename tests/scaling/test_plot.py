@@ -165,6 +165,8 @@ def test_searches_and_their_crossing() -> None:
     assert second.get_ydata()[0] == pytest.approx(found.expected_b[0])
     assert np.isfinite(found.crossing.estimate)
     assert of(ax, CROSSING)
+    (caption,) = of(ax, "curvewise-caption")
+    assert "Grey: that of the crossing." in " ".join(caption.get_text().split())
     bounded = cw.compare_tuned([0.7, 0.8, 0.9, 0.95, 0.6, 0.5], [0.65, 0.7, 0.72, 0.8, 0.75, 0.71], best_possible=1.0)
     assert bounded.plot().dataLim.y1 <= 1.0
     one = cw.scaling.expected_best([0.71, 0.64, 0.80, 0.58, 0.77], budget=[1, 3])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -193,21 +194,23 @@ class SizeAxis:
             ax.set_xlim(0.0, high)
         digits = 2
         if self.name != "linear":
-            ticks = self._thinned(sizes, first, ax.get_xlim(), _gap(ax, self.name))
+            # A label needs about half an inch.
+            gap = (0.5 if self.name == "sqrt" else 0.42) / width_of(ax)
+            ticks = self._thinned(sizes, first, ax.get_xlim(), gap)
             ax.xaxis.set_major_locator(FixedLocator(ticks.tolist()))
             # The fewest significant digits, from 2, in which all ticks differ.
             digits = next((d for d in range(2, 8) if len({f"{x:.{d}g}" for x in ticks}) == len(ticks)), 8)
         # A size asked for has a mark even where there is no room for its label.
         ax.xaxis.set_minor_locator(FixedLocator(np.sort(self.place(first)).tolist()))
         ax.xaxis.set_minor_formatter(NullFormatter())
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: self.tick_text(x, digits)))
-        ax.set_xlabel(self.label)
 
-    def tick_text(self, x: float, digits: int = 2) -> str:
-        """Label a tick: "0.05 (400)" on two lines, or "400"."""
-        if self.name != "sqrt":
-            return format_number(x)
-        return f"{x:.{digits}g}\n({format_number(float(np.round(self.size(x), 6)))})"
+        def label(x: float, _: Any) -> str:
+            # "0.05 (400)" on two lines, or "400".
+            size = format_number(float(np.round(self.size(x), 6)))
+            return f"{x:.{digits}g}\n({size})" if self.name == "sqrt" else format_number(x)
+
+        ax.xaxis.set_major_formatter(FuncFormatter(label))
+        ax.set_xlabel(self.label)
 
     def _thinned(
         self, sizes: FloatArray, first: Sequence[float] | FloatArray, limits: tuple[float, float], gap: float
@@ -227,13 +230,6 @@ class SizeAxis:
             if all(abs(along(x) - along(k)) >= gap for k in kept) and -0.01 <= along(x) <= 1.01:
                 kept.append(float(x))
         return np.sort(kept)
-
-
-def _gap(ax: Axes, scale: str) -> float:
-    """Share of the axis that a tick label needs: about half an inch."""
-    figure = ax.get_figure(root=True)
-    inches = 7.0 if figure is None else float(figure.get_size_inches()[0])
-    return (0.5 if scale == "sqrt" else 0.42) / (ax.get_position().width * inches)
 
 
 def finish_values(ax: Axes, measured: FloatArray, drawn: FloatArray, unit: Unit, floor: float, log: bool) -> None:

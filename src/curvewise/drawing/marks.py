@@ -95,7 +95,7 @@ def finish(
         # Among the data: opaque, without a frame, smaller in narrow Axes.
         small = {"fontsize": 7.0, "handlelength": 1.6, "handletextpad": 0.5, "columnspacing": 0.9}
         look = small if is_narrow(ax) and not own else {}
-        box = make_legend(ax, handles, map(plain, labels), outside=own, columns=columns, **look)
+        box = make_legend(ax, handles, map(plain, labels), outside=own, columns=columns, indent=indent, **look)
         if not own:
             if loc is not None:
                 box.set_loc(cast("Any", loc))

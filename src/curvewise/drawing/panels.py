@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib import rcParams
 from matplotlib.axes import Axes
+from scipy.optimize import isotonic_regression
 
 from curvewise.drawing.labels import clean, safe_text, wrap_lines
 from curvewise.drawing.marks import digits
@@ -38,17 +39,9 @@ def spread_out(wanted: FloatArray, gap: float) -> FloatArray:
     """
     order = np.argsort(wanted, kind="stable")
     step = gap * np.arange(len(wanted))
-    # Isotonic regression of what is wanted, less the least distances.
-    blocks: list[list[float]] = []
-    for value in wanted[order] - step:
-        blocks.append([float(value), 1.0])
-        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
-            (a, m), (b, n) = blocks[-2:]
-            blocks[-2:] = [[(a * m + b * n) / (m + n), m + n]]
-    level = np.concatenate([np.full(int(n), value) for value, n in blocks])
+    level = isotonic_regression(wanted[order] - step).x
     places = np.empty_like(wanted)
-    top = max(1.0 - step[-1], 0.0)
-    places[order] = np.clip(level, 0.0, top) + step
+    places[order] = np.clip(level, 0.0, max(1.0 - step[-1], 0.0)) + step
     return places
 
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from curvewise.drawing.axes import is_narrow, view
 from curvewise.drawing.labels import safe_names
 from curvewise.drawing.marks import draw_estimates, finish, key_dot, note, zero_line
-from curvewise.drawing.panels import signed
+from curvewise.drawing.panels import figure_size, signed
 from curvewise.drawing.style import INK, NEUTRAL, OWN, as_percent, canvas
 from curvewise.types.results import FloatArray, Unit
 
@@ -46,11 +46,7 @@ def rows_shown(ax: Axes | None, most: int | None, usual: int) -> int:
     """Return the number of rows to draw: as many as asked for, else the usual number, or as fit on the Axes given."""
     if most:
         return max(1, most)
-    if ax is None:
-        return usual
-    figure = ax.get_figure(root=True)
-    height = 4.8 if figure is None else float(figure.get_size_inches()[1])
-    return min(usual, max(3, int(ax.get_position().height * height / 0.15)))
+    return usual if ax is None else min(usual, max(3, int(ax.get_position().height * figure_size(ax)[1] / 0.15)))
 
 
 def draw_rows(

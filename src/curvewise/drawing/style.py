@@ -291,15 +291,26 @@ def caption_width(ax: Axes, indent: float = 0.0) -> int:
 
 
 def make_legend(
-    ax: Axes, handles: Sequence[Any], labels: Iterable[str], outside: bool, columns: int = 1, **look: Any
+    ax: Axes,
+    handles: Sequence[Any],
+    labels: Iterable[str],
+    outside: bool,
+    columns: int = 1,
+    indent: float = 0.0,
+    **look: Any,
 ) -> Legend:
-    """A legend: under the x label of our own figure, or inside Axes that belong to someone."""
+    """A legend: under the x label of our own figure, or inside Axes that belong to someone.
+
+    ``indent`` is the width, in inches, that labels at the left take from a lone picture.
+    """
     texts = list(labels)
     place: dict[str, Any] = {"loc": "best"}
     if outside:
         figure = ax.get_figure(root=True)
         assert figure is not None
-        down = ScaledTranslation(0.0, -_depth(ax) / 72, figure.dpi_scale_trans)
+        # Points that tick labels and the x label take up under the Axes.
+        rows = max((t.get_text().count("\n") + 1 for t in ax.get_xticklabels()), default=1)
+        down = ScaledTranslation(0.0, -(27.0 + 11.5 * rows) / 72, figure.dpi_scale_trans)
         place = {
             "loc": "upper left",
             "bbox_to_anchor": (0.0, 0.0),
@@ -307,7 +318,8 @@ def make_legend(
             "borderaxespad": 0.0,
         }
         # A legend wider than the figure would widen the picture, and its letters would be small on a page.
-        fits = [k for k in range(columns, 0, -1) if _legend_inches(texts, k) <= figure.get_size_inches()[0]]
+        room = figure.get_size_inches()[0] - indent
+        fits = [k for k in range(columns, 0, -1) if _legend_inches(texts, k) <= room]
         columns = next(iter(fits), 1)
     # A label with a leading underscore would be left out, hence numbers first and texts after.
     look = {"frameon": not outside, "ncols": columns, "borderpad": 0.2, "handlelength": 2.6} | place | look
@@ -322,9 +334,3 @@ def _legend_inches(texts: Sequence[str], columns: int) -> float:
     rows = -(-len(texts) // columns)
     longest = (max(map(len, texts[i : i + rows])) for i in range(0, len(texts), rows))
     return sum(4.7 * letters + 42.0 for letters in longest) / 72
-
-
-def _depth(ax: Axes) -> float:
-    """Points that tick labels and the x label take up under the Axes."""
-    rows = max((t.get_text().count("\n") + 1 for t in ax.get_xticklabels()), default=1)
-    return 12.0 + 11.5 * rows + 15.0

@@ -49,7 +49,7 @@ def check_classifier(outputs: tuple[int, ...], labels: tuple[int, ...]) -> None:
         raise InputError(
             f"returns outputs of shape {tuple(outputs)} for labels of shape {tuple(labels)}: only runs of classifiers "
             "are stored, with logits, (examples, classes), and one class each. For a binary network return "
-            "torch.stack([-z, z], dim=-1) of its logit z.",
+            "torch.stack([0 * z, z], dim=-1) of its logits z, flattened.",  # [-z, z] would have the loss of 2z
             argument="model",
         )
 

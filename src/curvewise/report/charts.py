@@ -102,15 +102,14 @@ def learning_chart(curves: Sequence[Curve], runs: Measurements | None = None) ->
     times, suffix = _percent(unit.name)
     values = [v for s in series for v in np.asarray(s["line"]["value"])[seen]]
     values += [p["value"] for s in series for p in s["points"]]
-    low, high = min(values), max(values)
-    room = 0.06 * (high - low) or 0.06 * abs(high) or 1.0
+    low, high = _room(values)
     return {
         "title": f"{word.capitalize()} against number of training samples",
         "scales": ["log", "linear", "root"],
         "scale": "log",
         "x": {"range": [smallest, largest * REACH], "supported": EXTRAPOLATION_LIMIT * largest, "word": "n"},
         "y": {
-            "range": [0.0 if unit.bounded else low - room, high + room],  # from 0 where 0 means something
+            "range": [0.0 if unit.bounded else low, high],  # from 0 where 0 means something
             "label": f"{word} ({suffix})" if suffix else word,
             "word": word,
             "suffix": suffix,
@@ -126,17 +125,13 @@ def learning_chart(curves: Sequence[Curve], runs: Measurements | None = None) ->
         "target": {
             "value": _example(times * float(np.median([c.error_at(largest) for c in curves])), unit.name == "score"),
             "higher": unit.name == "score",
-            "floor": 0.0 if unit.bounded or (word == "loss" and low >= 0) else None,
+            "floor": 0.0 if unit.bounded or (word == "loss" and min(values) >= 0) else None,
         },
-        "intervals": _intervals_of(curves[0]),
+        # β is by the power law, whatever the form.
+        "intervals": "95% confidence intervals"
+        if curves[0].default_interval == "confidence"
+        else "95% prediction intervals for the mean of many runs; of β, 95% confidence intervals of form power",
     }
-
-
-def _intervals_of(curve: Curve) -> str:
-    """Name the intervals of each column; that of β is by the power law, whatever the form."""
-    if curve.default_interval == "confidence":
-        return "95% confidence intervals"
-    return "95% prediction intervals for the mean of many runs; of β, 95% confidence intervals of form power"
 
 
 ROUND = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
@@ -185,15 +180,13 @@ def _series(curve: Curve, grid: FloatArray, sizes: FloatArray, runs: Measurement
 
 
 def _points(curve: Curve, runs: Measurements | None) -> list[dict[str, Any]]:
+    times, _ = _percent(curve.unit.name)
     if runs is not None and curve.learner in runs.learners:
         own = runs.of(curve.learner)
         marks = [k for k in ("fold", "seed") if k in own.labels]
         labels = [", ".join(f"{k} {own.labels[k][i]}" for k in marks) for i in range(len(own))]
-        rows = zip(own.n.tolist(), own.error.tolist(), labels, strict=True)
-    else:
-        rows = zip(curve.n.tolist(), curve.mean.tolist(), map(_mean_of, curve.runs), strict=True)
-    times, _ = _percent(curve.unit.name)
-    return [{"n": n, "value": float(f"{times * v:.6g}"), "label": label} for n, v, label in rows if np.isfinite(v)]
+        return _measured(own.n, times * own.error, None, None, labels)
+    return _measured(curve.n, times * curve.mean, None, None, [_mean_of(k) for k in curve.runs])
 
 
 def _mean_of(runs: float) -> str:
@@ -268,7 +261,7 @@ def seeds_chart(result: VarianceDecomposition) -> dict[str, Any]:
     times, suffix = _percent(result.unit)
     display = DisplayUnit(result.unit)
     word, errors = display.word, times * display.signed(result.run_errors)
-    mean, runs = float(errors.mean()), np.arange(1, result.runs + 1)
+    mean = float(errors.mean())
     seeds = np.arange(1, min(max(2 * result.runs, 20), MOST_SEEDS) + 1)
     z = 1.959964
     rows = {"this test set": (result.test_set_interval, "ink"), "new data": (result.distribution_interval, "faint")}
@@ -294,11 +287,11 @@ def seeds_chart(result: VarianceDecomposition) -> dict[str, Any]:
                 "std": {"n": seeds.tolist(), **{k: _short(v) for k, v in spread.items()}},
             }
         )
-    shown = runs if result.runs <= MOST_SEEDS else runs[:MOST_SEEDS]
+    shown = seeds[: result.runs]
     running = np.cumsum(errors)[: len(shown)] / shown
     told = [f"mean of the first {k} runs" if k > 1 else "the first run" for k in shown]
     series[0]["points"] = _measured(shown.astype(float), running, None, None, told)
-    ends = [*near, *running, *(series[0]["line"][k][result.runs - 1] for k in ("low", "high"))]
+    ends = [*near, *running, *(series[0]["line"][k][len(shown) - 1] for k in ("low", "high"))]
     unit = f" ({suffix})" if suffix else ""
     return {
         "title": f"Mean {word} by number of seeds",
@@ -307,7 +300,7 @@ def seeds_chart(result: VarianceDecomposition) -> dict[str, Any]:
         "y": {"range": _room(ends), "label": f"mean {word}{unit}", "suffix": suffix},
         "between": "log",
         "series": series,
-        "slider": {"n": seeds.tolist(), "value": result.runs, "label": "Number of seeds", "steps": True},
+        "slider": {"n": seeds.tolist(), "value": len(shown), "label": "Number of seeds", "steps": True},
         "columns": [
             {"key": "line", "title": f"at least 95% of means of {{at}} seeds lie in{unit}"},
             {"key": "std", "title": "their standard deviation"},
@@ -400,14 +393,19 @@ def tries_chart(result: CheckpointRanking) -> dict[str, Any] | None:
             "value": min(result.k, result.ranked),
             "label": "Checkpoints to try",
             "steps": True,
-            "notes": [f"Try {_listed(result.checkpoints[:i])}." for i in k],
+            "notes": [f"Try {join_names(result.checkpoints[:i], 8)}." for i in k],
         },
         "columns": [{"key": "line", "title": "chance (%) that it is among the first {at}"}],
         "kept": True,
     }
 
 
-def _listed(names: Sequence[str], most: int = 8) -> str:
+def join_names(names: Sequence[str], most: int) -> str:
+    """Join names by commas and "and", the first few of many.
+
+    >>> join_names(["a"], 2), join_names("abcd", 2)
+    ('a', 'a, b and 2 more')
+    """
     shown = list(names[:most]) + ([f"{len(names) - most} more"] if len(names) > most else [])
     return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
 
@@ -430,7 +428,8 @@ def _room(values: Iterable[float], top: float = math.inf) -> list[float]:
     """Limits of an axis with some room around values, little above the highest that can be."""
     known = [float(v) for v in values if math.isfinite(v)]
     low, high = min(known), max(known)
-    pad = 0.06 * (high - low) or 0.06 * abs(high) or 1.0
+    # Values that differ by rounding alone have the room of equal ones: their limits would be written alike.
+    pad = 0.06 * (high - low if high - low > 1e-5 * abs(high) else abs(high)) or 1.0
     return _short([low - pad, min(high + pad, top + 0.4 * pad)])
 
 

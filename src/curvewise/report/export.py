@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import html
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from curvewise.errors import InputError, list_names
 from curvewise.report.content import Figure, Report, ReportTable, Section
@@ -148,9 +148,10 @@ def _section(section: Section, figures: Sequence[str], stated: set[str]) -> list
 
 
 def _tables(tables: Sequence[ReportTable]) -> list[str]:
-    texts = [format_table(_safe_columns(table, "markdown"), "markdown") for table in tables]
     return [
-        line for table, text in zip(tables, texts, strict=True) for line in (f"{_safe(table.title)}:", "", text, "")
+        line
+        for table in tables
+        for line in (f"{_safe(table.title)}:", "", format_table(_safe_columns(table, "markdown"), "markdown"), "")
     ]
 
 
@@ -177,35 +178,25 @@ def _all(report: Report, kind: str) -> list[Any]:
     return list({id(part): part for part in every}.values())
 
 
-Part = TypeVar("Part", Figure, ReportTable)
-
-
 def _distinct(report: Report) -> Report:
     """The report with a name of its own for each table and each figure."""
-    figures, tables = _renaming(), _renaming()
-    sections = tuple(
-        replace(s, figures=tuple(map(figures, s.figures)), tables=tuple(map(tables, s.tables))) for s in report.sections
-    )
-    first = None if report.figure is None else figures(report.figure)
-    return replace(report, figure=first, sections=sections)
-
-
-def _renaming() -> Callable[[Any], Any]:
-    """Return a function that gives each part a name that none before it has; the same part keeps its own."""
     known: dict[int, Any] = {}
-    taken: set[str] = set()
-
-    def rename(part: Part) -> Part:
-        if id(part) not in known:
+    for kind in ("figures", "tables"):
+        taken: set[str] = set()
+        in_order = [part for s in report.sections for part in getattr(s, kind)] + _all(report, kind)
+        for part in {id(part): part for part in in_order}.values():
             # Compared in lower case, because some file systems do not tell cases apart.
             tried = chain([part.name], (f"{part.name}-{i}" for i in count(2)))
             name = next(n for n in tried if n.lower() not in taken)
             taken.add(name.lower())
-            known[id(part)] = part if name == part.name else replace(part, name=name)
-        found: Part = known[id(part)]
-        return found
+            known[id(part)] = replace(part, name=name)
 
-    return rename
+    def named(parts: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(known[id(part)] for part in parts)
+
+    sections = tuple(replace(s, figures=named(s.figures), tables=named(s.tables)) for s in report.sections)
+    first = None if report.figure is None else known[id(report.figure)]
+    return replace(report, figure=first, sections=sections)
 
 
 def _safe_columns(table: ReportTable, kind: str) -> Mapping[str, Sequence[Any]]:

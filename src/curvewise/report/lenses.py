@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from curvewise.errors import prefix, quietly
+from curvewise.report.charts import join_names
 from curvewise.report.content import ReportTable, Section
 from curvewise.report.results import QUESTIONS, attempt, file_name, method_of, section_of
 from curvewise.text import Cell, format_count, format_number, format_value, readable_columns
@@ -427,10 +428,7 @@ def _without_curve(sizes: Mapping[str, int]) -> list[str]:
         return []
     why = {0: "no finished run", 1: "runs at 1 size"}
     every = [f"{k} ({why.get(many, f'runs at {many} sizes')})" for k, many in sizes.items()]
-    if (more := len(every) - MOST_TOLD) > 0:
-        every[MOST_TOLD:] = [f"{more} more"]
-    named = " and ".join(filter(None, [", ".join(every[:-1]), every[-1]]))
-    return [f"There is no curve for {named}: a curve needs {FEWEST_SIZES} sizes."]
+    return [f"There is no curve for {join_names(every, MOST_TOLD)}: a curve needs {FEWEST_SIZES} sizes."]
 
 
 def _ahead(findings: StudyFindings, left: Iterable[str]) -> list[str]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from curvewise.errors import CurvewiseError, quietly
 from curvewise.report.lenses import error_columns
-from curvewise.report.page import read_asset, script_hash
+from curvewise.report.page import read_asset, script_hash, script_of
 from curvewise.report.results import first_sentences
 from curvewise.types.results import plain
 
@@ -249,7 +249,7 @@ def _handler(watched: Watched, page: bytes, policy: str, token: str) -> type[Bas
 
 def live_page(name: str) -> tuple[bytes, str]:
     """The page, and the policy that lets it run its own script and ask its own server only."""
-    script = read_asset("live.js")
+    script = script_of(("base.js", "curves.js", "live.js"))
     policy = (
         f"default-src 'none'; style-src 'unsafe-inline'; script-src '{script_hash(script)}'; "
         "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "

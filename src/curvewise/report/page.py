@@ -151,9 +151,7 @@ def page_of(report: Report) -> str:
     environment = _environment()
     has_text = [bool(s.text) for s in report.sections]
     report = report.without_repeats()
-    # In one function, so that none of the page's names get in the way of others.
-    inside = "\n".join(map(read_asset, SCRIPTS))
-    script = f'"use strict";\n(() => {{\n{inside}}})();\n'
+    script = script_of(SCRIPTS)
     charts: dict[str, Markup] = {}
     numbers = count(1)
 
@@ -174,7 +172,7 @@ def page_of(report: Report) -> str:
         width = re.search(r'viewBox="0 0 ([\d.]+)', svg)
         points = round(float(width[1])) if width else 0
         # What a heading says is no caption again.
-        heading = next((h for h in headings if figure.title.startswith(h)), "")
+        heading = max((h for h in headings if figure.title.startswith(h)), key=len, default="")
         caption = figure.title.removeprefix(heading).strip()
         parts = {"title": figure.title, "caption": caption, "svg": svg, "points": points, "note": prose(note)}
         return _rendered(environment, "figure", chart=chart, **parts)
@@ -186,7 +184,11 @@ def page_of(report: Report) -> str:
     }
     runs: dict[str, Any] | None = None
     if report.runs is not None:
-        columns = dict(map(_runs_column, report.runs.columns.items()))
+        # Errors are percentages, as on the rest of the page.
+        columns = {
+            "error (%)" if name == "error" else name: _packed(values, 100 if name == "error" else 1)
+            for name, values in report.runs.columns.items()
+        }
         data = embedded({"names": list(columns), "count": len(report.runs), "columns": columns})
         every = f"All {format_count(len(report.runs), 'run')}"
         runs = {"text": report.runs.text, "failures": report.runs.failure_table(), "data": data, "list": every}
@@ -460,7 +462,7 @@ def shown_columns(table: ReportTable, most: int) -> list[HtmlColumn]:
     return found
 
 
-_NUMBER = re.compile(r"((?:[<>] ?)?[-−]?(?:[\d.,]+(?:e[-+]\d+)?%?|∞)|–)( \[.*\])?")
+_NUMBER = re.compile(r"((?:[<>] ?)?[-−]?(?:\d[\d,]*(?:\.\d*)?(?:e[-+]\d+)?%?|∞)|–)( \[.*\])?")
 
 
 def _shown_cell(value: Any) -> HtmlCell:
@@ -489,18 +491,10 @@ def _rendered(environment: Any, template: str, **values: Any) -> Markup:
     return _raw(environment.get_template(f"{template}.html").render(**values))
 
 
-def _runs_column(column: tuple[str, Sequence[Any]]) -> tuple[str, dict[str, Any]]:
-    """A column of the list of runs; errors are percentages, as on the rest of the page."""
-    name, values = column
-    if name == "error":
-        return "error (%)", _packed([None if v is None else 100 * v for v in values])
-    return name, _packed(list(values))
-
-
-def _packed(values: list[Any]) -> dict[str, Any]:
+def _packed(values: Sequence[Any], times: int) -> dict[str, Any]:
     """A column in few letters: words are said once."""
     if all(v is None or _is_number(v) for v in values):
-        known = [plain(v) for v in values]
+        known = [None if v is None else plain(times * v) for v in values]
         return {"values": [float(f"{v:.6g}") if isinstance(v, float) else v for v in known]}
     words = list(dict.fromkeys("" if v is None else str(v) for v in values))
     places = {word: i for i, word in enumerate(words)}
@@ -516,6 +510,12 @@ def _raw(text: str) -> Markup:
     from markupsafe import Markup
 
     return Markup(text)
+
+
+def script_of(names: Sequence[str]) -> str:
+    """Join scripts in one function, so that none of their names get in the way of others."""
+    inside = "\n".join(map(read_asset, names))
+    return f'"use strict";\n(() => {{\n{inside}}})();\n'
 
 
 def script_hash(script: str) -> str:

@@ -195,14 +195,12 @@ def verdict_on_transfer(result: Result) -> tuple[str, ...]:
     better = Counter(r.method for r in rows if r.significant and r.cci.estimate > 0)
     if not better:
         return (f"No method is significantly better than {scratch}.",)
-    tasks = len({r.task for r in rows})
+    if len(better) > FEW:
+        few = f"{len(better)} of {len(tried)} methods are significantly better than {scratch} on at least one task"
+        return (f"Yes: {few}.",)
     named = [f"{name} on {count} of {format_count(tried[name], 'task')}" for name, count in better.most_common()]
-    if tasks == 1 and len(named) <= FEW:
-        return (f"Yes: significantly better than {scratch}: {', '.join(better)}.",)
-    if len(named) > FEW:
-        summary = f"{len(better)} of {len(tried)} methods are significantly better than {scratch} on at least one task"
-        return (f"Yes: {summary}.",)
-    return (f"Yes: significantly better than {scratch}: {', '.join(named)}.",)
+    alone = len({r.task for r in rows}) == 1
+    return (f"Yes: significantly better than {scratch}: {', '.join(better if alone else named)}.",)
 
 
 def _script(code: str | None) -> Reproduce:
@@ -253,7 +251,8 @@ def section_of(
             # Each one's, not the first and how many there are.
             warnings = tuple(dict.fromkeys([*result.general_warnings, *result.curve_warnings]))
     figures = figures_of(result, name, heading, runs, alive=alive) if picture_of(type(result)) else ()
-    table = table_of(result, name)
+    columns = {k: list(v) for k, v in result.display_columns().items()}
+    table = ReportTable(name, result.table_note() or "Estimates", columns, written=result.readable())
     values = {f.name: getattr(result, f.name) for f in fields(result) if f.name in SETTINGS}  # type: ignore[arg-type]
     values = {k: v for k, v in values.items() if not isinstance(v, tuple)}  # a number for each model is no setting
     if isinstance(values.get("level"), float):
@@ -265,18 +264,12 @@ def section_of(
         figures=figures,
         tables=(table,) if len(table) else (),
         method=method_of(result),
-        settings={SETTING_WORDS.get(k, k): _setting(v) for k, v in values.items() if v is not None},
+        settings={
+            SETTING_WORDS.get(k, k): {True: "yes", False: "no"}[v] if isinstance(v, bool) else str(v)
+            for k, v in values.items()
+            if v is not None
+        },
     )
-
-
-def _setting(value: Any) -> str:
-    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
-
-
-def table_of(result: Result, name: str) -> ReportTable:
-    """Make the main table of a result."""
-    columns = {k: list(v) for k, v in result.display_columns().items()}
-    return ReportTable(name, result.table_note() or "Estimates", columns, written=result.readable())
 
 
 def first_sentences(text: str, few: int = FEW) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from scipy.special import stdtrit
 
 from curvewise.errors import CurvewiseError
@@ -169,8 +170,8 @@ def _short(result: Any) -> tuple[str, ...]:
 
 def _lowest(findings: StudyFindings) -> tuple[str, ...]:
     """The lowest means at the largest size, with their intervals over runs."""
-    columns, word = findings.found["errors"], findings.word
-    unit = findings.unit
+    assert findings.runs is not None
+    columns, word, unit, subsets = findings.found["errors"], findings.word, findings.unit, findings.runs.subset_means()
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     known = [row for row in rows if row[word] is not None]
     largest = max(row["n"] for row in known)
@@ -183,13 +184,19 @@ def _lowest(findings: StudyFindings) -> tuple[str, ...]:
         elif row["std"] <= 1e-12 * abs(mean):  # equal but for rounding
             text = _without_spread(findings, row)
         else:
-            # Student's t over the runs; the test examples are taken as given.
-            half = float(stdtrit(runs - 1, 0.975)) * row["std"] / math.sqrt(runs)
+            # Student's t over the runs; the test examples are taken as given. Where several training subsets have
+            # several runs, over the means of the subsets, too: runs on one subset are not independent.
+            own = subsets.error[(subsets.learner == row["learner"]) & (subsets.n == largest)]
+            own = own[np.isfinite(own)]
+            shared = 1 < len(own) < runs
+            samples = [(row["std"], runs), *([(float(own.std(ddof=1)), len(own))] if shared else [])]
+            half = max(float(stdtrit(count - 1, 0.975)) * std / math.sqrt(count) for std, count in samples)
             low, high = mean - half, mean + half
             if unit == "fraction":
                 low, high = max(low, 0.0), min(high, 1.0)
             interval = format_interval(Interval(mean, low, high), unit)
-            text = f"{interval} at n = {largest:,}, mean of {runs} runs on this test set."
+            of = f" of {len(own)} training subsets" if shared else ""
+            text = f"{interval} at n = {largest:,}, mean of {runs} runs{of} on this test set."
         lines.append(f"{row['learner']}: {word} {text}")
     if single:
         lines.append("One run has no interval: set seeds or folds to 2 or more under [design] and run the study again.")

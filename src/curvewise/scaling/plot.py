@@ -143,7 +143,7 @@ def _contours(ax: Axes, c: FloatArray, n: FloatArray, grid: FloatArray, best: Fl
     lines = ax.contour(c, n, grid, levels=levels, colors=GREY, linewidths=0.8, alpha=0.75, zorder=1.4)
     lines.set_gid(CONTOUR)
     digits = 2 if len({f"{v:.2f}" for v in levels}) == len(levels) else 3
-    ax.clabel(lines, fmt=lambda v: f"{v:.{digits}f}", fontsize=7.0, inline_spacing=2)
+    ax.clabel(lines, fmt=lambda v: f"{v:.{digits}f}", fontsize=8.0, inline_spacing=2)
 
 
 def _runs(ax: Axes, x: FloatArray, y: FloatArray, flagged: Any, shade: str | None = None) -> Line2D:
@@ -612,7 +612,10 @@ def plot_tuned(
             ax.axvspan(low, high, color=NEUTRAL, alpha=0.14, lw=0, zorder=0.2, gid=CROSSING)
             where = format_interval(result.crossing, write=lambda v: "∞" if np.isinf(v) else f"{v:.0f}")
             mark_value(ax, result.crossing.estimate, f"crossing: k = {where}", bottom=True, gid=CROSSING)
-        lines = [result.sentences(), f"Bands: {result.level:.0%} intervals, each budget for itself.", *warned(result)]
+        bands = f"Bands: {result.level:.0%} intervals, each budget for itself."
+        if np.isfinite(result.crossing.estimate):
+            bands += " Grey: that of the crossing."
+        lines = [result.sentences(), bands, *warned(result)]
         finish(ax, own, key, lines, legend=legend, caption=caption, columns=2)
     return ax
 

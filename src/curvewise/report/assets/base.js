@@ -57,7 +57,7 @@ const signDecimals = (end, decimals) => {
 const decimalsOf = (estimate, low, high) => {
   const ends = [low, high].filter(Number.isFinite);
   const half = ends.length === 2 ? (high - low) / 2 : ends.length ? Math.abs(estimate - ends[0]) : NaN;
-  if (!Number.isFinite(half) || half <= 0) {
+  if (!Number.isFinite(half) || half <= 1e-12 * Math.abs(estimate)) {
     const known = Number.isFinite(estimate) ? Math.abs(estimate) : Math.max(0, ...ends.map(Math.abs));
     return Array(3).fill(known ? 2 - Math.floor(Math.log10(known)) : 0);
   }
@@ -96,6 +96,8 @@ const ranged = (value, low, high, suffix = "") => {
   return [`${centre}${Number.isFinite(value) ? suffix : ""}`, `[${limits.join(", ")}]`];
 };
 const tick = (value) => (Math.abs(value) >= 1e3 ? value.toLocaleString("en") : String(value));
+// About how wide a number is in a chart, in pixels.
+const inkOf = (text) => [...text].reduce((sum, letter) => sum + (/[.,]/.test(letter) ? 4 : 8), 0);
 const numbers = (values) => values.map((v) => (v === null ? NaN : finite(v)));
 const about = (n) => number(Number.isFinite(n) && n >= 1 ? Math.round(Number(n.toPrecision(3))) : n, 3);
 const clipped = (text, most = 80) => {

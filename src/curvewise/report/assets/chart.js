@@ -53,7 +53,10 @@ class Chart {
     const width = Math.round(this.svg.parentElement.clientWidth);
     if (!width || (this.box && this.box.width === width)) return;
     const height = Math.round(Math.min(Math.max(width * 0.62, 270), 400));
-    this.box = { width, height, left: 58, right: this.nameRoom(width), top: 10, bottom: 46 };
+    this.box = { width, height, right: this.nameRoom(width), top: 10, bottom: 46 };
+    // The longest number of the vertical axis stands beside its name.
+    this.heights = nice(...this.spec.y.range, Math.round((height - this.box.top - this.box.bottom) / 55), 3);
+    this.box.left = Math.max(58, 30 + Math.max(...this.heights.map((v) => inkOf(tick(v)))));
     for (const layer of [this.grid, this.curves, this.svg]) layer.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.paint();
   }
@@ -137,15 +140,16 @@ class Chart {
     const start = spec.scales && low > 0 ? 0 : low;
     const steps = spec.slider && spec.slider.steps ? Math.min(Math.round(inner.width / 90), high - low || 1) : Math.round(inner.width / 90);
     const ticks = this.scale === "linear" ? nice(start, high, Math.max(1, steps)) : sizesBetween(low, high);
-    let last = Infinity;
-    if (this.scale === "root") upright((last = right), "∞");
+    if (this.scale === "root") upright(right, "∞");
+    let left = this.scale === "root" ? right - 24 : Infinity; // where the label before begins
     for (const t of ticks.reverse()) {
-      const x = this.X(t);
-      if (last - x < 48) continue;
-      last = x;
-      upright(x, tick(t));
+      const [x, text] = [this.X(t), tick(t)];
+      const half = Math.max(24, 5 + inkOf(text) / 2);
+      if (x + half > left) continue;
+      left = x - half;
+      upright(x, text);
     }
-    for (const t of nice(...spec.y.range, Math.round(inner.height / 55), 3)) {
+    for (const t of this.heights) {
       const y = this.Y(t);
       draw("line", { x1: inner.x, x2: right, y1: y, y2: y }, grid);
       draw("text", { x: inner.x - 8, y: y + 4, "text-anchor": "end" }, grid, tick(t));

@@ -31,7 +31,8 @@ const sizesBetween = (low, high) => {
   for (let p = Math.floor(Math.log10(low)); p <= Math.ceil(Math.log10(high)); p += 1) {
     for (const k of [1, 2, 5]) ticks.push(k * 10 ** p);
   }
-  return ticks.filter((t) => t >= low * 0.999 && t <= high * 1.001);
+  const inside = ticks.filter((t) => t >= low * 0.999 && t <= high * 1.001);
+  return inside.length > 1 ? inside : nice(low, high, 3, 2); // 300 to 450 hold none of 1, 2, 5, …
 };
 
 // --- what can be read off a curve: values at sizes ns, between them straight or smooth in log n

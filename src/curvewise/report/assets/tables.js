@@ -147,7 +147,12 @@ class Runs {
 
   // Those that are found, in the order shown, with all digits that the page has.
   csv() {
-    const quoted = (value) => `"${String(value ?? "").replaceAll('"', '""')}"`;
+    // A text that a spreadsheet would compute gets an apostrophe, as in the exported file.
+    const formula = (text) => /^([\t\r\n]|\s*[=+\-@])/.test(text) && Number.isNaN(Number(text));
+    const quoted = (value) => {
+      const text = String(value ?? "").replaceAll('"', '""');
+      return `"${formula(text) ? "'" : ""}${text}"`;
+    };
     const plain = (value) => (typeof value === "number" ? String(value) : quoted(value));
     const lines = this.rows.map((i) => this.names.map((name) => plain(this.cell(name, i))).join(","));
     return [this.names.map(quoted).join(","), ...lines, ""].join("\r\n");

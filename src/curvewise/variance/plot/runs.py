@@ -448,11 +448,11 @@ def _matrix(ax: Axes, result: TestSetComparison, true: bool) -> None:
         star = "*" if not true and p.adjusted < 1 - result.level else ""
         shown[i][j] = shown[j][i] = text + star
     ax.imshow(values, cmap="RdBu_r", vmin=-1.0, vmax=1.0, aspect="auto", gid=CELL)
-    small = is_narrow(ax) or len(place) > 8
+    size = 7.0 if len(place) > 8 else 8.0 if is_narrow(ax) else 9.0
     for i, row in enumerate(shown):
         for j, text in enumerate(row):
             shade = "white" if abs(values[i, j]) > PALE else "black"
-            ax.text(j, i, text, ha="center", va="center", color=shade, fontsize=7.0 if small else 9.0, gid=CELL)
+            ax.text(j, i, text, ha="center", va="center", color=shade, fontsize=size, gid=CELL)
 
 
 def _pair(ax: Axes, result: TestSetComparison, names: tuple[str, str]) -> str:
