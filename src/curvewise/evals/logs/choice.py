@@ -100,10 +100,11 @@ def select_blocks(found: Collection, choice: EvalChoice) -> Selection:
     if choice.task:
         tasks = sorted({name for block in blocks for name in used(block.task)}, key=natural)
         for pattern in choice.task:
-            if not any(fnmatchcase(name, pattern) for name in tasks):
+            if not any(_matches(name, pattern, tasks) for name in tasks):
                 known = f"There are {list_names(tasks)}." if any(tasks) else "They name no tasks: leave it out."
                 raise InputError(f"{arg('task', pattern)} is in none of the logs.{suggest(pattern, tasks)} {known}")
-        chosen = [np.array([_matches(n, choice.task) for n in block.task.names], dtype=np.bool_) for block in blocks]
+        wanted = {name for name in tasks for pattern in choice.task if _matches(name, pattern, tasks)}
+        chosen = [np.array([name in wanted for name in block.task.names], dtype=np.bool_) for block in blocks]
         blocks = tuple(block.keep(mask[block.task.codes]) for block, mask in zip(blocks, chosen, strict=True))
         blocks = tuple(block for block in blocks if len(block))
     named = _new_names(blocks, choice.models)
@@ -152,8 +153,9 @@ def used(names: Names) -> list[str]:
     return [name for name, count in zip(names.names, counts, strict=True) if count]
 
 
-def _matches(name: str, patterns: Iterable[str]) -> bool:
-    return any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)
+def _matches(name: str, pattern: str, known: Iterable[str]) -> bool:
+    """Return whether a pattern stands for a name: one that is itself a name stands for no other."""
+    return name == pattern or (pattern not in known and fnmatchcase(name, pattern))
 
 
 def _new_names(blocks: Sequence[Block], models: Any) -> list[tuple[str | None, ...]]:
@@ -162,19 +164,29 @@ def _new_names(blocks: Sequence[Block], models: Any) -> list[tuple[str | None, .
         return [block.model.names for block in blocks]
     wanted = models if isinstance(models, Mapping) else {name: (name,) for name in models}
     missed = {pattern for patterns in wanted.values() for pattern in patterns}
+    there = sorted({name for block in blocks for name in used(block.model)}, key=natural)
     found: list[tuple[str | None, ...]] = []
     for block in blocks:
         names: list[str | None] = []
         for old in block.model.names:
             path = PurePath(block.source)
-            calls = (old, block.source, f"{block.source}, {old}", path.name, path.stem)
+            files = (block.source, f"{block.source}, {old}", path.name, path.stem)
+            # The name of a model comes before that of a file: new.csv may hold the models new and old.
             fits = [
                 (new, pattern)
                 for new, patterns in wanted.items()
                 for pattern in patterns
-                if any(_matches(call, [pattern]) for call in calls)
+                if _matches(old, pattern, there)
+                or (pattern not in there and any(_matches(file, pattern, files) for file in files))
             ]
             missed -= {pattern for _, pattern in fits}
+            several = used(block.model)
+            by_file = [pattern for _, pattern in fits if not _matches(old, pattern, there) and pattern != files[1]]
+            if isinstance(models, Mapping) and by_file and len(several) > 1:
+                raise InputError(
+                    f"{arg('models')} gives one name to {block.source}, which holds {len(several)} models: "
+                    f"{list_names(several)}. Name the model that is meant: {arg('models', {fits[0][0]: several[0]})}."
+                )
             new_names = {new for new, _ in fits}
             if isinstance(models, Mapping) and len(new_names) > 1:
                 raise InputError(
@@ -184,7 +196,6 @@ def _new_names(blocks: Sequence[Block], models: Any) -> list[tuple[str | None, .
         found.append(tuple(names))
     if missed:
         pattern = min(missed)
-        there = sorted({name for block in blocks for name in used(block.model)}, key=natural)
         raise InputError(
             f"{arg('models', pattern)} is in none of the logs.{suggest(pattern, there)} There "
             f"{'is' if len(there) == 1 else 'are'} {list_names(there)}."
