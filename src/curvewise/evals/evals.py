@@ -124,9 +124,8 @@ class Evals:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Numbers of models, of questions, and the largest number of samples."""
-        m, q, k = self.scores.shape
-        return m, q, k
+        """Numbers of models, of questions, and the largest number of samples of a question by a model."""
+        return len(self.models), len(self.questions), int(self.samples.max())
 
     @cached_property
     def samples(self) -> NDArray[np.int64]:
@@ -137,8 +136,13 @@ class Evals:
     @cached_property
     def binary(self) -> bool:
         """True where every score is 0 or 1, the ends of its range."""
-        s = self.scores
-        return self.range == (0.0, 1.0) and bool(((s == 0) | (s == 1) | np.isnan(s)).all())
+        return self.range == (0.0, 1.0) and self.two_valued
+
+    @cached_property
+    def two_valued(self) -> bool:
+        """True where every score is the lowest or the highest possible: right or wrong, on whatever scale."""
+        s, (low, high) = self.scores, self.range
+        return math.isfinite(high - low) and bool(((s == low) | (s == high) | np.isnan(s)).all())
 
     def __repr__(self) -> str:
         m, q, k = self.shape
@@ -208,7 +212,7 @@ class Evals:
     def predictions(self, model: str) -> Predictions:
         """Return the scores of one model as :class:`Predictions`: a run for each training seed, samples as repeats."""
         scores = self.scores[self.index(model)]
-        seeds = np.full(self.shape[2], "") if self.seeds is None else self.seeds[self.index(model)]
+        seeds = np.full(scores.shape[1], "") if self.seeds is None else self.seeds[self.index(model)]
         used = np.isfinite(scores).any(axis=0)
         names = list(dict.fromkeys(seeds[used].tolist()))
         runs = [scores[:, used & (seeds == name)] for name in names]

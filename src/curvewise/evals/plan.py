@@ -227,17 +227,25 @@ class _Known:
         parts = self.sampling_variance[0] / one + self.sampling_variance[1] / two
         return self.design_effect * (self.question_variance + parts)
 
+    def spread(self, effect: float, samples: int | tuple[int, int] | None = None) -> float:
+        """Standard deviation of a question's difference, where the true mean difference is ``effect``."""
+        variance = self.variance(samples)
+        if self.is_exact(samples):
+            # Single answers that differ by δ on average differ on at least a share δ of the questions.
+            variance = max(0.0, min(1.0, max(variance + effect**2, effect)) - effect**2)
+        return math.sqrt(variance)
+
     def is_exact(self, samples: int | tuple[int, int] | None = None) -> bool:
         """Return whether so many samples of a question are tested by McNemar's exact test."""
         return self.exact and (self.fixed or (self.samples if samples is None else samples) in (1, (1, 1)))
 
     def chance(self, questions: int, effect: float, samples: int | tuple[int, int] | None = None) -> float:
         """Power of the test of so many questions."""
-        variance = self.variance(samples)
+        spread = self.spread(effect, samples)
         if self.is_exact(samples):
             # The variance of a difference of 0/1 answers is the share of questions on which they differ, less δ².
-            return mcnemar_power(questions, effect, min(1.0, max(variance + effect**2, effect)), self.level)
-        shift = effect / math.sqrt(variance / questions)
+            return mcnemar_power(questions, effect, spread**2 + effect**2, self.level)
+        shift = effect / (spread / math.sqrt(questions))
         if questions >= MANY:
             z = float(ndtri((1 + self.level) / 2))
             return float(ndtr(shift - z) + ndtr(-shift - z))
@@ -555,7 +563,8 @@ def _sequence(plan: EvalPlan, looks: int, rng: int | np.random.Generator) -> Loo
     """Plan looks at equal steps whose last number of questions keeps the power."""
     if looks != int(looks) or not 2 <= looks <= 50:
         raise InputError("must be a whole number from 2 to 50.", argument="looks", value=looks)
-    effect = (plan.difference or 1.0) / math.sqrt(plan._known.variance())
+    true = [times * (plan.difference or 0.0) for times in (1, 2)]
+    effect, double = (gap / max(plan._known.spread(gap), 1e-6) for gap in true)
     # With many values a difference of θ standard deviations is found as often as θ√n says, n being the last look.
     steps = np.arange(1, looks + 1)
     trial = sequential_design(
@@ -565,7 +574,7 @@ def _sequence(plan: EvalPlan, looks: int, rng: int | np.random.Generator) -> Loo
     more = (plan.questions or 0) * effect**2 / plan._known.factor()
     last = max(1.0, more) * (float(np.interp(plan.power, trial.found, SHIFTS)) / effect) ** 2
     places = np.maximum(np.ceil(last * steps / looks), steps + 1).astype(int)
-    return plan_looks(places.tolist(), level=plan.level, effects=(0.0, effect, 2 * effect), rng=rng)
+    return plan_looks(places.tolist(), level=plan.level, effects=(0.0, effect, double), rng=rng)
 
 
 def plan_looks(
@@ -683,13 +692,13 @@ class LookPlan(Result):
 
 
 def check_looks(
-    e: Evals, a: str, b: str, plan: LookPlan, metric: str | None = None, *, margin: float | None = None
+    e: Evals | Any, a: str, b: str, plan: LookPlan, metric: str | None = None, *, margin: float | None = None
 ) -> LookCheck:
     """Decide by a plan whether the questions so far suffice.
 
     Parameters
     ----------
-    e : Evals
+    e : Evals, path, DataFrame or other source of :func:`load_evals`
         Questions so far, in the (random) order in which they were asked: a number at which the plan looks.
         :func:`load_evals` sorts questions by their ids: number them as they are asked, or put them in that order with
         ``e.select(questions=places)``.
@@ -710,6 +719,7 @@ def check_looks(
     >>> check.decision, check.next_look
     ('stop: a', None)
     """
+    e = as_evals(e)
     if a == b:
         raise InputError(f"a and b are both {brief(a)}: name two models.", argument="b", value=b)
     if margin is not None and not margin > 0:
@@ -734,7 +744,7 @@ def check_looks(
     for look in done:
         asked = pair.select(questions=np.arange(look))
         # Graded where any model ever is, as in compare_evals.
-        scores = replace(question_scores(asked, metric), binary=e.binary)
+        scores = replace(question_scores(asked, metric), binary=e.two_valued)
         tests = pair_tests(asked, metric, pairs=(np.array([0]), np.array([1])), scores=scores)
         low, high = tests.intervals(level)
         gap, pvalue = Interval(float(tests.difference[0]), float(low[0]), float(high[0]), level), tests.pvalues()[0]
