@@ -157,7 +157,7 @@ def _correct(
         trusted, degrees = times**2 * float(design.variance(wider[chosen])), max(1.0, degrees - 1)
     least, most = judge.range
     if human.two_valued:
-        gaps = gaps / (most - least)
+        gaps = (gaps - (1 - lam) * least) / (most - least)  # on a scale from 0 to 1
         shown = float(np.var(gaps, ddof=1)) / n
         apart = float(np.abs(gaps - np.round(gaps.mean())).sum())
         trusted += (most - least) ** 2 * (float(widened_variance(shown, apart, n)) - shown)
