@@ -58,9 +58,18 @@ def read_document(data: Any, path: Path, options: LogOptions) -> list[Block] | N
         raise UnreadError(
             f"{format_path(path)} holds overall results only; scores of single questions are in samples_*.jsonl "
             "(lm-eval with --log_samples) or details_*.parquet (lighteval with --save-details).",
-            "side",
+            "side" if _has_samples(path) else "log",
         )
     return None
+
+
+def _has_samples(path: Path) -> bool:
+    """Return whether the samples of a results file lie where lm-eval or lighteval writes them."""
+    date = re.search(r"\d{4}-\d\d-\d\dT[\d.-]+(?=\.json)", path.name)
+    if date is None:  # older versions
+        return any(path.parent.glob("*.jsonl*"))
+    details = (folder.glob(f"details/**/details_*_{date[0]}.parquet") for folder in path.resolve().parents[:4])
+    return any(path.parent.glob(f"samples_*_{date[0]}.jsonl*")) or any(map(any, details))
 
 
 # lm-eval-harness: ``samples_*.jsonl``, with ``results_*.json`` beside them.
@@ -321,7 +330,7 @@ def refuse_record(data: Mapping[str, Any], path: Path) -> UnreadError:
         there = Path(str(detailed.get("file_path"))).name
         return UnreadError(
             f"{format_path(path)} describes an evaluation; the scores of its questions are in {format_path(there)}.",
-            "side",
+            "side" if any(path.with_name(n).exists() for n in (there, f"{path.stem}_samples.jsonl")) else "log",
         )
     count = format_count(len(data["evaluation_results"] or ()), "overall score")
     return UnreadError(f"{format_path(path)} holds {count} and no scores of single questions.")
