@@ -555,3 +555,19 @@ def test_a_model_whose_samples_are_not_there_is_named(harness_log, tmp_path, rec
         results.name,
         "results_2025-09-10T13-31-53.431753.json",
     ]
+
+
+def test_a_metric_of_two_records_has_the_range_and_direction_of_each(tmp_path) -> None:
+    path = eee_records(tmp_path, {"a1": 7, "a2": 10, "b1": 1})
+    about, (row, *_) = json.loads((tmp_path / "x.json").read_text()), path.read_text().splitlines()
+    config = {"metric_name": "judge", "lower_is_better": True, "min_score": 0, "max_score": 20}
+    about["evaluation_results"] += [{"evaluation_result_id": "s", "evaluation_name": "other", "metric_config": config}]
+    del about["detailed_evaluation_results"]["total_rows"]
+    other = json.loads(row) | {"evaluation_name": "other", "evaluation_result_id": "s"}
+    (tmp_path / "x.json").write_text(json.dumps(about))
+    path.write_text(f"{path.read_text()}\n{json.dumps(other)}")
+    with pytest.raises(InputError, match="some are better high and some low"):
+        cw.load_evals(path)
+    for task, ends, higher in (("bench", (1, 10), True), ("other", (0, 20), False)):
+        e = cw.load_evals(path, task=task)
+        assert (e.range, e.higher_is_better, e.metric) == (ends, higher, "judge")
