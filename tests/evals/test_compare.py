@@ -50,12 +50,13 @@ def test_the_exact_test_is_that_of_statsmodels():
 @quiet
 @given(st.integers(0, 12), st.integers(0, 12), st.integers(0, 8), st.integers(1, 8))
 def test_interval_pvalue_and_verdict_never_contradict_each_other(only_a, only_b, both, neither):
-    c = cw.compare_evals(answers(only_a, only_b, both, neither), "new", "old")
+    e = answers(only_a, only_b, both, neither)
+    c = cw.compare_evals(e, "new", "old")
     assert (0 in c.difference) == (c.pvalue >= 0.05) == (c.verdict == "undecided")
     assert c.difference.width > 0
     assert c.better == (c.verdict == "a")
     assert c.worse == (c.verdict == "b")
-    turned = cw.compare_evals(answers(only_a, only_b, both, neither), "old", "new")
+    turned = cw.compare_evals(e, "old", "new")
     assert turned.difference.low == pytest.approx(-c.difference.high)
     assert turned.pvalue == pytest.approx(c.pvalue)
     assert {c.verdict, turned.verdict} in ({"a", "b"}, {"undecided"})

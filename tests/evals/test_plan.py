@@ -388,7 +388,7 @@ def test_the_interval_of_the_questions_needed_covers_where_answers_rarely_differ
     for _ in range(200):
         right = rng.random(150) < 0.5
         both = np.stack([right, right ^ (rng.random(150) < apart)])
-        plan = cw.plan_evals(0.05, pilot=Evals(both, ("a", "b"), np.arange(150)))
+        plan = cw.plan_evals(0.5, pilot=Evals(both, ("a", "b"), np.arange(150)))
         # As many questions as with the true variance, in units of those that the pilot asks for.
         covered.append(plan.questions * apart / plan.question_variance in plan.questions_interval)
     assert np.mean(covered) > 0.92
