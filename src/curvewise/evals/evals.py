@@ -87,7 +87,11 @@ class Evals:
                 raise InputError(f"{name} has shape {np.shape(values)}; scores of shape {scores.shape} need {shape}.")
             if values is not None and name != "models":
                 # As a text, a missing value would be a name: all questions without a group would be one cluster.
-                missing = [_is_missing(v) for v in np.asarray(values, dtype=object).flat]
+                # NaN differs from itself; the NA of pandas refuses to be compared.
+                missing = [
+                    v is None or type(v).__name__ == "NAType" or bool(v != v)
+                    for v in np.asarray(values, dtype=object).flat
+                ]
                 if any(missing) and name != "seeds":
                     count, first = format_count(sum(missing), "missing value"), missing.index(True)
                     raise InputError(f"{name} has {count}, the first at place {first}: give the {name[:-1]} of each.")
@@ -197,13 +201,8 @@ class Evals:
         m, q, k = np.nonzero(np.isfinite(self.scores))
         table: dict[str, NDArray[Any]] = {"model": np.array(self.models)[m], "question": self.questions[q]}
         table |= {"sample": k, "score": self.scores[m, q, k]}
-        if self.seeds is not None:
-            table["seed"] = self.seeds[m, k]
-        if self.groups is not None:
-            table["group"] = self.groups[q]
-        if self.tasks is not None:
-            table["task"] = self.tasks[q]
-        return table
+        more = (("seed", self.seeds, (m, k)), ("group", self.groups, q), ("task", self.tasks, q))
+        return table | {name: values[place] for name, values, place in more if values is not None}
 
     def frame(self) -> pd.DataFrame:
         """Return a row for each sample as a pandas DataFrame."""
@@ -246,12 +245,13 @@ class Evals:
         slots = max(p.runs * p.repeats for p in predictions.values())
         scores = np.full((len(predictions), first.examples, slots), np.nan)
         seeds = np.full((len(predictions), slots), "", dtype=object)
-        higher = first.unit == "fraction" or first.higher_is_better
+
+        def kind(p: Predictions) -> tuple[int, str, bool]:
+            return p.examples, p.unit, p.unit == "fraction" or p.higher_is_better
+
+        higher = kind(first)[2]
         for m, (name, p) in enumerate(predictions.items()):
-            if p.examples != first.examples or (p.unit, higher) != (
-                first.unit,
-                p.unit == "fraction" or p.higher_is_better,
-            ):
+            if kind(p) != kind(first):
                 raise InputError(
                     f"the predictions of {brief(name)} have other examples or another kind than the first ones."
                 )
@@ -269,11 +269,6 @@ class Evals:
         if first.groups is not None:
             made["groups"] = first.groups
         return cls(scores, tuple(predictions), ids, **made | fields)
-
-
-def _is_missing(value: Any) -> bool:
-    # NaN differs from itself; the NA of pandas refuses to be compared.
-    return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
 def place_of(model: str, models: Sequence[str]) -> int:

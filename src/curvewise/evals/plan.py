@@ -23,7 +23,7 @@ from curvewise.evals.score import in_points, points
 from curvewise.stats.intervals import mcnemar_power
 from curvewise.stats.tests import sequential_design
 from curvewise.text import Cell, format_count, format_interval, format_number, format_pvalue, format_size
-from curvewise.types.results import Interval, Result, check_level
+from curvewise.types.results import Interval, Result, check_level, check_whole
 
 TRIED = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100)
 """Samples of a question that a frontier lists."""
@@ -120,7 +120,7 @@ def plan_evals(
         raise InputError("must be a number other than 0, such as 0.03.", argument="difference", value=difference)
     costs = {name: known_numbers.pop(name) for name in ("question_cost", "sample_cost", "budget")}
     counts = _two(samples, "samples")
-    if counts is not None and not all(k == int(k) and k >= 1 for k in counts):
+    if counts is not None and not all(k >= 1 and k.is_integer() for k in counts):
         raise InputError("must be one or two whole numbers from 1 on.", argument="samples", value=samples)
     each = None if counts is None else (int(counts[0]), int(counts[1]))
     notes: list[str] = []
@@ -131,8 +131,7 @@ def plan_evals(
     else:
         known = _from_numbers(each, **known_numbers)
     known = replace(known, power=power, level=level)
-    if questions is not None and not (questions >= 2 and float(questions).is_integer()):
-        raise InputError("must be a whole number, 2 or more.", argument="questions", value=questions)
+    questions = None if questions is None else check_whole(questions, "questions", 2)
     if difference is None and questions is None:
         questions = known.pilot_questions
         if questions is None and costs["budget"] is None:
@@ -561,7 +560,7 @@ class EvalPlan(Result):
 
 def _sequence(plan: EvalPlan, looks: int, rng: int | np.random.Generator) -> LookPlan:
     """Plan looks at equal steps whose last number of questions keeps the power."""
-    if looks != int(looks) or not 2 <= looks <= 50:
+    if looks not in range(2, 51):
         raise InputError("must be a whole number from 2 to 50.", argument="looks", value=looks)
     true = [times * (plan.difference or 0.0) for times in (1, 2)]
     effect, double = (gap / max(plan._known.spread(gap), 1e-6) for gap in true)
@@ -740,22 +739,22 @@ def check_looks(
     done = tuple(look for look in plan.looks if look <= n)
     pair, level = e.select([a, b]), 1 - plan.nominal_level
     a, b = pair.models
-    differences, pvalues, decisions = list[Interval](), list[float](), list[str]()
+    found: list[tuple[Interval, float, str]] = []
     for look in done:
         asked = pair.select(questions=np.arange(look))
         # Graded where any model ever is, as in compare_evals.
         scores = replace(question_scores(asked, metric), binary=e.two_valued)
         tests = pair_tests(asked, metric, pairs=(np.array([0]), np.array([1])), scores=scores)
         low, high = tests.intervals(level)
-        gap, pvalue = Interval(float(tests.difference[0]), float(low[0]), float(high[0]), level), tests.pvalues()[0]
+        gap = Interval(float(tests.difference[0]), float(low[0]), float(high[0]), level)
+        pvalue = float(tests.pvalues()[0])
         last = "stop: undecided" if look == plan.looks[-1] else "go on"
         if pvalue <= plan.nominal_level:
             last = "stop: a" if (gap.estimate > 0) == e.higher_is_better else "stop: b"
         elif margin is not None and -margin < gap.low and gap.high < margin:
             last = "stop: equivalent"
-        differences.append(gap)
-        pvalues.append(float(pvalue))
-        decisions.append(last)
+        found.append((gap, pvalue, last))
+    differences, pvalues, decisions = zip(*found, strict=True)
     stops = [i for i, decision in enumerate(decisions) if decision != "go on"]
     notes = []
     if stops and stops[0] < len(done) - 1:
@@ -774,9 +773,9 @@ def check_looks(
         pvalue=pvalues[-1],
         next_look=plan.looks[len(done)] if decision == "go on" else None,
         looked=done,
-        differences=tuple(differences),
-        pvalues=tuple(pvalues),
-        decisions=tuple(decisions),
+        differences=differences,
+        pvalues=pvalues,
+        decisions=decisions,
         margin=margin,
         plan=plan,
         unit="fraction" if e.binary else "",
