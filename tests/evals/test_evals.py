@@ -33,7 +33,7 @@ def test_single_scores_get_an_axis_of_samples():
         ({"scores": [[1, 0, np.nan], [0, 0, 1]]}, "1 of 6 pairs of model and question have no score, the first 'a'"),
         ({"scores": [[1, 0, np.inf], [0, 0, 1]]}, "infinite"),
         ({"scores": [[100, 0, 1], [0, 0, 1]]}, r"0 to 100, outside of the range 0 to 1: pass the range"),
-        ({"range": (1, 1)}, "lowest score must be below"),
+        ({"range": (1, 1)}, "must be the lowest and the highest"),
         ({"groups": np.array(["g", "h"])}, "groups has shape"),
         ({"seeds": np.array([["0", "1"]])}, "seeds has shape"),
         ({"scores": np.zeros((2, 3, 0))}, "none of them empty"),
@@ -116,7 +116,7 @@ def test_missing_names_are_refused(name, missing):
 
 @pytest.mark.parametrize("given", [(0,), None, (1, 0), (0, math.nan)])
 def test_a_range_is_two_rising_numbers(given):
-    with pytest.raises(InputError, match=r"range=.*the lowest score must be below the highest"):
+    with pytest.raises(InputError, match=r"range=.*must be the lowest and the highest possible score"):
         Evals(np.ones((1, 2)), ("a",), ["x", "y"], range=given)
 
 

@@ -541,3 +541,10 @@ def test_samples_are_counted_of_what_is_kept() -> None:
     several = Evals(np.array([[[1, np.nan, np.nan]] * 3, [[1, 0, 1]] * 3]), ("a", "b"), np.arange(3))
     assert repr(several.select(["a"])) == "Evals(1 model × 3 questions × 1 sample)"
     assert several.select(["b"]).shape == (1, 3, 3)
+
+
+def test_a_metric_that_no_task_has_is_refused_beside_one_that_there_is() -> None:
+    rows = {"model": ["a", "a"], "question": ["x", "y"], "f1": [1, 0], "acc": [1, 0]}
+    assert load_evals(rows, metric=["f1"]).metric == "f1"
+    with pytest.raises(InputError, match=r"metric='acc_norm' is in none of the logs"):
+        load_evals(rows, metric=["f1", "acc_norm"])

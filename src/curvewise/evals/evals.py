@@ -99,13 +99,7 @@ class Evals:
         for name, names in (("models", self.models), ("questions", self.questions.tolist())):
             if twice := [value for value, count in Counter(names).items() if count > 1]:
                 raise InputError(f"{name} has {list_names(twice[:3])} twice: each may be there only once.")
-        try:
-            low, high = map(float, self.range)
-        except (TypeError, ValueError):
-            low = high = math.nan
-        if not low < high:
-            raise InputError(f"{arg('range', self.range)}: the lowest score must be below the highest.")
-        object.__setattr__(self, "range", (low, high))
+        object.__setattr__(self, "range", check_range(self.range))
         self._check_scores()
 
     def _check_scores(self) -> None:
@@ -269,6 +263,17 @@ class Evals:
         if first.groups is not None:
             made["groups"] = first.groups
         return cls(scores, tuple(predictions), ids, **made | fields)
+
+
+def check_range(given: Any) -> tuple[float, float]:
+    """Return the lowest and the highest possible score as numbers."""
+    try:
+        low, high = map(float, given)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not low < high:
+        raise InputError(f"{arg('range', given)} must be the lowest and the highest possible score, such as (0, 100).")
+    return low, high
 
 
 def place_of(model: str, models: Sequence[str]) -> int:

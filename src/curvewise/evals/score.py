@@ -78,9 +78,7 @@ def score_models(e: Evals, scores: QuestionScores, average: str | Mapping[str, f
         between, overlap = seed_variance(design, each)
         sampled = both_sampled(float(means[m]), [between], (float(variance[m]), float(degrees[m])), overlap)
         variance[m], quantiles[m] = sampled.variance, sampled.quantile((1 + level) / 2)
-    # Where nothing but questions is sampled, a mean of answers varies no more than one of them.
-    simple = np.array([each is None for each in scores.seeds]) & (not design.stratified)
-    low, high = _limits(e.range, scores, design, means, variance, quantiles, level, simple)
+    low, high = _limits(e.range, scores, design, (means, variance, quantiles), level)
     # The variance of scores is that between questions and the noise of samples, which may be unknown (NaN).
     several = scores.values.shape[1] > 1
     total = scores.values.var(axis=1, ddof=1) if several else np.full(len(scores.values), np.nan)
@@ -109,22 +107,21 @@ def _limits(
     ends: tuple[float, float],
     scores: QuestionScores,
     design: Clusters,
-    means: FloatArray,
-    variance: FloatArray,
-    quantiles: FloatArray,
+    moments: tuple[FloatArray, FloatArray, FloatArray],
     level: float,
-    simple: NDArray[np.bool_],
 ) -> tuple[FloatArray, FloatArray]:
     """Intervals of means: by t where their range has no end; all of the range where nothing is known.
 
     Between two ends scores are often crowded near one of them, and t covers 75 to 88% of the truths with 10 to 40
     graded questions. The variance is therefore one at the rate supposed, as for means of 0/1 samples.
     """
-    least, most = ends
+    (least, most), (means, variance, quantiles) = ends, moments
     if math.isinf(least) or math.isinf(most):
         half = quantiles * np.sqrt(variance)
         return np.maximum(means - half, least), np.minimum(means + half, most)
     width, n, clusters = most - least, scores.values.shape[1], design.effective
+    # Where nothing but questions is sampled, a mean of answers varies no more than one of them.
+    simple = np.array([each is None for each in scores.seeds]) & (not design.stratified)
     unit = replace(scores, values=(scores.values - least) / width, noise=scores.noise / width**2)
     place, known = np.clip((means - least) / width, 0.0, 1.0), variance / width**2
     if scores.binary:

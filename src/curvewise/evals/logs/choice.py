@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from curvewise.errors import InputError, arg, brief, list_names, suggest
+from curvewise.evals.evals import check_range
 from curvewise.evals.logs.block import SAMPLES_OF_HARNESS, Block, Names
 from curvewise.evals.logs.collect import Collection
 from curvewise.reading.roles import check_direction_flag
@@ -46,17 +47,7 @@ class EvalChoice:
                 known = ", ".join(repr(value) for value in allowed if value)
                 raise InputError(f"{arg(name, getattr(choice, name))} is not known: use {known}.")
         check_direction_flag(choice.higher_is_better)
-        if choice.range is None:
-            return choice
-        try:
-            low, high = map(float, choice.range)
-        except (TypeError, ValueError):
-            low = high = 0.0
-        if not low < high:
-            raise InputError(
-                f"{arg('range', choice.range)} must be the lowest and the highest possible score, such as (0, 100)."
-            )
-        return replace(choice, range=(low, high))
+        return choice if choice.range is None else replace(choice, range=check_range(choice.range))
 
 
 def _names(given: Any) -> tuple[str, ...]:
@@ -238,10 +229,9 @@ def choose_metrics(blocks: Sequence[Block], wanted: Sequence[str]) -> dict[str, 
         if name in unusable:
             source, why = unusable[name]
             raise InputError(f"{arg('metric', name)} of {source} {why}: it is no single score for each sample.")
-    for task, options in _options(blocks, "metric").items():
-        fits = [name for name in options if name in wanted] if wanted else list(options)
-        if len(fits) > 1:
-            raise _several("metric", task, {name: options[name] for name in fits})
+    available = _options(blocks, "metric")
+    for task, options in available.items():
+        fits = _fitting("metric", task, options, wanted)
         if not fits:
             where = f"the task {brief(task)} has" if task else "there is"
             raise InputError(
@@ -249,35 +239,43 @@ def choose_metrics(blocks: Sequence[Block], wanted: Sequence[str]) -> dict[str, 
                 f"{suggest(wanted[0], options)} There is {list_names(options)}."
             )
         chosen[task] = fits[0]
+    _check_missed("metric", set(wanted) - set(chosen.values()), available)
     return chosen
 
 
 def choose_filters(blocks: Sequence[Block], wanted: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     """Return the filter of each task that has filters, and notes on those that were not asked for."""
-    chosen, notes, missed = {}, [], set(wanted)
+    chosen, notes = {}, []
     available = {task: options for task, options in _options(blocks, "filter").items() if options}
     for task, options in available.items():
-        fits = [name for name in options if name in wanted] if wanted else list(options)
-        if len(fits) > 1:
-            raise _several("filter", task, {name: options[name] for name in fits})
+        fits = _fitting("filter", task, options, wanted)
         if not fits and len(options) > 1:
             raise InputError(
                 f"{arg('filter', wanted[0])}: the task {brief(task)} has no such filter. There are "
                 f"{list_names(options)}."
             )
-        missed -= set(fits)
         chosen[task] = fits[0] if fits else next(iter(options))
         if wanted and not fits:
             notes.append(f"the task {brief(task)} has one filter, {brief(chosen[task])}, which is read")
-    if missed:
-        there = list(dict.fromkeys(name for options in available.values() for name in options))
-        remedy = (
-            f"There {'is' if len(there) == 1 else 'are'} {list_names(there)}."
-            if there
-            else "These logs have no filters: leave it out."
-        )
-        raise InputError(f"{arg('filter', min(missed))} is in none of the logs. {remedy}")
+    _check_missed("filter", set(wanted) - set(chosen.values()), available)
     return chosen, notes
+
+
+def _fitting(kind: str, task: str, options: Mapping[str, Sequence[str]], wanted: Sequence[str]) -> list[str]:
+    """Return the wanted one of the options of a task, or the only one; nothing where it has none that is wanted."""
+    fits = [name for name in options if name in wanted] if wanted else list(options)
+    if len(fits) > 1:
+        raise _several(kind, task, {name: options[name] for name in fits})
+    return fits
+
+
+def _check_missed(kind: str, missed: Iterable[str], available: Mapping[str, Iterable[str]]) -> None:
+    """Refuse a wanted metric or filter that no task has."""
+    for name in sorted(missed):
+        there = list(dict.fromkeys(option for options in available.values() for option in options))
+        are = f"There {'is' if len(there) == 1 else 'are'} {list_names(there)}."
+        remedy = are if there else f"These logs have no {kind}s: leave it out."
+        raise InputError(f"{arg(kind, name)} is in none of the logs.{suggest(name, there)} {remedy}")
 
 
 def _several(kind: str, task: str, options: Mapping[str, Sequence[str]]) -> InputError:
