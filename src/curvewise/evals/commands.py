@@ -89,7 +89,7 @@ class EvalsReading:
     task
         Only this task; * stands for any letters.
     model
-        Only this model, by its name or that of its file, or NAME=MODEL for a new name; * stands
+        Only this model, by its name, else that of its file, or NAME=MODEL for a new name; * stands
         for any letters. Several logs under one name are trainings with different seeds. May be
         repeated.
     repeats

@@ -42,10 +42,10 @@ def compare_evals(
 ) -> EvalComparison:
     """Compare two models, question by question.
 
-    One 0/1 answer to each question is tested by McNemar's exact test, with Tango's score interval, which never
-    contradicts it. Several samples, graded scores, groups and tasks are tested by t of the differences of questions;
-    groups are clusters (CR2, Bell and McCaffrey). Where questions hardly differ the variance is not taken at its face
-    value, so that an interval never has zero width.
+    One answer to each question that is right or wrong, the ends of its range, is tested by McNemar's exact test,
+    with Tango's score interval, which never contradicts it. Several samples, graded scores, groups and tasks are
+    tested by t of the differences of questions; groups are clusters (CR2, Bell and McCaffrey). Where questions
+    hardly differ the variance is not taken at its face value, so that an interval never has zero width.
 
     Parameters
     ----------

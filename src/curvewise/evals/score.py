@@ -125,7 +125,7 @@ def _limits(
     unit = replace(scores, values=(scores.values - least) / width, noise=scores.noise / width**2)
     place, known = np.clip((means - least) / width, 0.0, 1.0), variance / width**2
     if scores.binary:
-        known = _trusted_variance(unit, design, known)
+        known = _plausible_variance(unit, design, known)
         # Single answers have Wilson's interval.
         alike, same = wilson_interval(place, n, level), scores.single & simple & (design.count == n)
     else:
@@ -138,7 +138,7 @@ def _limits(
     return np.minimum(low, means), np.maximum(high, means)
 
 
-def _trusted_variance(scores: QuestionScores, design: Clusters, variance: FloatArray) -> FloatArray:
+def _plausible_variance(scores: QuestionScores, design: Clusters, variance: FloatArray) -> FloatArray:
     """Return variances of means of 0/1 samples that are not smaller than the answers make plausible."""
     # What samples of a question vary is part of the variance, and groups add to it: a much smaller one is chance.
     ungrouped = np.zeros(len(scores.values))

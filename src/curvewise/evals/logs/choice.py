@@ -171,6 +171,7 @@ def _new_names(blocks: Sequence[Block], models: Any) -> list[tuple[str | None, .
                 or (pattern not in there and any(_matches(file, pattern, files) for file in files))
             ]
             missed -= {pattern for _, pattern in fits}
+            # Under the name of their file several models would be one, as if they were its trainings.
             several = used(block.model)
             by_file = [pattern for _, pattern in fits if not _matches(old, pattern, there) and pattern != files[1]]
             if isinstance(models, Mapping) and by_file and len(several) > 1:
@@ -269,9 +270,10 @@ def _fitting(kind: str, task: str, options: Mapping[str, Sequence[str]], wanted:
     return fits
 
 
-def _check_missed(kind: str, missed: Iterable[str], available: Mapping[str, Iterable[str]]) -> None:
+def _check_missed(kind: str, missed: set[str], available: Mapping[str, Iterable[str]]) -> None:
     """Refuse a wanted metric or filter that no task has."""
-    for name in sorted(missed):
+    if missed:
+        name = min(missed)
         there = list(dict.fromkeys(option for options in available.values() for option in options))
         are = f"There {'is' if len(there) == 1 else 'are'} {list_names(there)}."
         remedy = are if there else f"These logs have no {kind}s: leave it out."

@@ -33,21 +33,7 @@ from curvewise.text import format_count
 
 _ENDINGS = (".eval", ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".tab", ".parquet", ".pq")
 _PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib", ".npy", ".npz")
-_OTHER = (
-    ".xlsx",
-    ".xls",
-    ".ods",
-    ".arrow",
-    ".feather",
-    ".orc",
-    ".db",
-    ".sqlite",
-    ".zip",
-    ".zst",
-    ".bz2",
-    ".xz",
-    ".tgz",
-)
+_OTHER = (".xlsx", ".xls", ".ods", ".arrow", ".feather", ".db", ".sqlite", ".zip", ".zst", ".bz2", ".xz", ".tgz")
 """Formats in which people keep tables and logs, and which are not read."""
 
 
