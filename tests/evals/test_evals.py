@@ -146,3 +146,17 @@ def test_messages_show_plain_values():
             call()
         texts.append(str(caught.value))
     assert not [text for text in texts if "np." in text]
+
+
+def test_groups_of_predictions_do_not_depend_on_the_first_model():
+    plain = Predictions(np.array([[1, 0, 1, 1]]), "correct", example_ids=np.array(["w", "x", "y", "z"]))
+    turned = {"example_ids": np.array(["z", "y", "x", "w"])}
+    grouped = Predictions(np.array([[1, 1, 0, 1]]), "correct", groups=np.array([7, 7, 3, 3]), **turned)
+    other = Predictions(np.array([[1, 1, 0, 1]]), "correct", groups=np.array([7, 3, 7, 3]), **turned)
+    for given in ({"a": plain, "b": grouped}, {"b": grouped, "a": plain}, {"b": grouped, "c": grouped, "a": plain}):
+        e = Evals.from_predictions(given)
+        assert e.groups is not None
+        together = dict(zip(e.questions.tolist(), e.groups.tolist(), strict=True))
+        assert together["w"] == together["x"] != together["y"] == together["z"]
+    with pytest.raises(InputError, match="of 'c' have other groups of examples"):
+        Evals.from_predictions({"a": plain, "b": grouped, "c": other})

@@ -243,13 +243,21 @@ class Evals:
         def kind(p: Predictions) -> tuple[int, str, bool]:
             return p.examples, p.unit, p.unit == "fraction" or p.higher_is_better
 
-        higher = kind(first)[2]
+        higher, groups = kind(first)[2], None
         for m, (name, p) in enumerate(predictions.items()):
             if kind(p) != kind(first):
                 raise InputError(
                     f"the predictions of {brief(name)} have other examples or another kind than the first ones."
                 )
             order = _align(ids, p.example_ids, name)
+            if p.groups is not None:
+                own = p.groups[order].tolist()
+                # The codes of groups may differ between predictions; which examples are together may not.
+                places = {code: i for i, code in enumerate(dict.fromkeys(own))}
+                own = [places[code] for code in own]
+                if groups not in (None, own):
+                    raise InputError(f"the predictions of {brief(name)} have other groups of examples than others.")
+                groups = own
             for start, errors in p.error_blocks(repeats=True):
                 right = 1.0 - errors if p.unit == "fraction" else (-errors if higher else errors)
                 for r, block in enumerate(right, start):
@@ -260,8 +268,8 @@ class Evals:
         made: dict[str, Any] = {"higher_is_better": higher, "seeds": seeds.astype(np.str_) if several else None}
         if first.unit != "fraction":
             made["range"] = (-np.inf, np.inf)
-        if first.groups is not None:
-            made["groups"] = first.groups
+        if groups is not None:
+            made["groups"] = groups
         return cls(scores, tuple(predictions), ids, **made | fields)
 
 

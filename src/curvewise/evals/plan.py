@@ -243,7 +243,7 @@ class _Known:
         spread = self.spread(effect, samples)
         if self.is_exact(samples):
             # The variance of a difference of 0/1 answers is the share of questions on which they differ, less δ².
-            return mcnemar_power(questions, effect, spread**2 + effect**2, self.level)
+            return mcnemar_power(questions, effect, min(1.0, spread**2 + effect**2), self.level)
         shift = effect / (spread / math.sqrt(questions))
         if questions >= MANY:
             z = float(ndtri((1 + self.level) / 2))
