@@ -12,7 +12,7 @@ from scipy import stats
 
 import curvewise as cw
 from curvewise.errors import CurvewiseWarning, InputError, quietly
-from curvewise.evals import Evals
+from curvewise.evals import Evals, compare_evals, score_evals
 from curvewise.evals.pairs import pair_tests
 
 quiet = pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
@@ -50,12 +50,13 @@ def test_the_exact_test_is_that_of_statsmodels():
 @quiet
 @given(st.integers(0, 12), st.integers(0, 12), st.integers(0, 8), st.integers(1, 8))
 def test_interval_pvalue_and_verdict_never_contradict_each_other(only_a, only_b, both, neither):
-    c = cw.compare_evals(answers(only_a, only_b, both, neither), "new", "old")
+    e = answers(only_a, only_b, both, neither)
+    c = cw.compare_evals(e, "new", "old")
     assert (0 in c.difference) == (c.pvalue >= 0.05) == (c.verdict == "undecided")
     assert c.difference.width > 0
     assert c.better == (c.verdict == "a")
     assert c.worse == (c.verdict == "b")
-    turned = cw.compare_evals(answers(only_a, only_b, both, neither), "old", "new")
+    turned = cw.compare_evals(e, "old", "new")
     assert turned.difference.low == pytest.approx(-c.difference.high)
     assert turned.pvalue == pytest.approx(c.pvalue)
     assert {c.verdict, turned.verdict} in ({"a", "b"}, {"undecided"})
@@ -329,3 +330,33 @@ def test_two_files_without_names_are_told_the_right_call(tmp_path, monkeypatch):
     assert call in str(told.value)
     with quietly():
         assert cw.compare_evals({"a": "a.csv", "b": "b.csv"}, "a", "b").wins == (0, 1)
+
+
+@pytest.mark.parametrize("ends", [(0.0, 100.0), (-1.0, 1.0), (1.0, 2.0)])
+@pytest.mark.parametrize("seed", range(6))
+def test_right_and_wrong_have_the_same_verdict_on_any_scale(seed, ends):
+    rng = np.random.default_rng(seed)
+    low, width = ends[0], ends[1] - ends[0]
+    marks = rng.random((2, 60, 1 + seed % 3)) < [[[0.95]], [[0.85]]]
+    more = {} if seed < 2 else {"groups": np.arange(60) % 20} if seed < 4 else {"tasks": rng.integers(0, 2, 60)}
+    e = Evals(marks, ("a", "b"), np.arange(60), **more)
+    scaled = Evals(low + width * marks, ("a", "b"), np.arange(60), range=ends, **more)
+    average = "tasks" if seed > 3 else "questions"
+    one = compare_evals(e, "a", "b", margin=0.1, average=average)
+    two = compare_evals(scaled, "a", "b", margin=0.1 * width, average=average)
+    assert (one.method, one.verdict, one.wins) == (two.method, two.verdict, two.wins)
+    np.testing.assert_allclose(np.array([*two.difference]) / width, [*one.difference], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose((two.pvalue, two.equivalence_pvalue), (one.pvalue, one.equivalence_pvalue), rtol=1e-9)
+    scores, others = score_evals(e, average=average), score_evals(scaled, average=average)
+    for name in ("scores", "low", "high"):
+        np.testing.assert_allclose((getattr(others, name) - low) / width, getattr(scores, name), atol=1e-12)
+
+
+def test_the_same_samples_in_another_order_are_the_same_score():
+    rng = np.random.default_rng(0)
+    samples = rng.random((30, 5)).round(2)
+    e = Evals(np.stack([samples, rng.permuted(samples, axis=1)]), ("a", "b"), np.arange(30))
+    with pytest.warns(CurvewiseWarning, match="is one log there twice"):
+        c = compare_evals(e, "a", "b")
+    assert (c.wins, c.verdict) == ((0, 0), "undecided")
+    assert np.isnan(c.sampling_share)

@@ -33,7 +33,7 @@ def test_single_scores_get_an_axis_of_samples():
         ({"scores": [[1, 0, np.nan], [0, 0, 1]]}, "1 of 6 pairs of model and question have no score, the first 'a'"),
         ({"scores": [[1, 0, np.inf], [0, 0, 1]]}, "infinite"),
         ({"scores": [[100, 0, 1], [0, 0, 1]]}, r"0 to 100, outside of the range 0 to 1: pass the range"),
-        ({"range": (1, 1)}, "lowest score must be below"),
+        ({"range": (1, 1)}, "must be the lowest and the highest"),
         ({"groups": np.array(["g", "h"])}, "groups has shape"),
         ({"seeds": np.array([["0", "1"]])}, "seeds has shape"),
         ({"scores": np.zeros((2, 3, 0))}, "none of them empty"),
@@ -116,7 +116,7 @@ def test_missing_names_are_refused(name, missing):
 
 @pytest.mark.parametrize("given", [(0,), None, (1, 0), (0, math.nan)])
 def test_a_range_is_two_rising_numbers(given):
-    with pytest.raises(InputError, match=r"range=.*the lowest score must be below the highest"):
+    with pytest.raises(InputError, match=r"range=.*must be the lowest and the highest possible score"):
         Evals(np.ones((1, 2)), ("a",), ["x", "y"], range=given)
 
 
@@ -146,3 +146,17 @@ def test_messages_show_plain_values():
             call()
         texts.append(str(caught.value))
     assert not [text for text in texts if "np." in text]
+
+
+def test_groups_of_predictions_do_not_depend_on_the_first_model():
+    plain = Predictions(np.array([[1, 0, 1, 1]]), "correct", example_ids=np.array(["w", "x", "y", "z"]))
+    turned = {"example_ids": np.array(["z", "y", "x", "w"])}
+    grouped = Predictions(np.array([[1, 1, 0, 1]]), "correct", groups=np.array([7, 7, 3, 3]), **turned)
+    other = Predictions(np.array([[1, 1, 0, 1]]), "correct", groups=np.array([7, 3, 7, 3]), **turned)
+    for given in ({"a": plain, "b": grouped}, {"b": grouped, "a": plain}, {"b": grouped, "c": grouped, "a": plain}):
+        e = Evals.from_predictions(given)
+        assert e.groups is not None
+        together = dict(zip(e.questions.tolist(), e.groups.tolist(), strict=True))
+        assert together["w"] == together["x"] != together["y"] == together["z"]
+    with pytest.raises(InputError, match="of 'c' have other groups of examples"):
+        Evals.from_predictions({"a": plain, "b": grouped, "c": other})

@@ -138,3 +138,18 @@ def test_a_judge_that_gives_low_losses_overrates():
         *(Evals(1 - e.scores, e.models, e.questions, higher_is_better=False) for e in evals(right, seen, chosen))
     )
     assert "the judge overrates" in losses.sentences()
+
+
+@pytest.mark.parametrize("ends", [(0.0, 100.0), (-1.0, 1.0)])
+def test_right_and_wrong_are_corrected_alike_on_any_scale(ends):
+    rng = np.random.default_rng(3)
+    right = rng.random(200) < 0.9
+    judge = np.where(rng.random(200) < 0.02, ~right, right)
+
+    def corrected(low, high):
+        both = [low + (high - low) * x[None, :n] for x, n in ((judge, 200), (right, 30))]
+        made = [Evals(x, ("a",), np.arange(x.shape[1]), range=(low, high)) for x in both]
+        return correct_judge(*made).interval("a")
+
+    scaled = [(x - ends[0]) / (ends[1] - ends[0]) for x in corrected(*ends)]
+    np.testing.assert_allclose(scaled, [*corrected(0.0, 1.0)], rtol=1e-9)

@@ -493,3 +493,58 @@ def test_a_task_whose_log_gives_a_direction_does_not_decide_for_another(tmp_path
     (tmp_path / "results_2025-01-01T00-00-00.0.json").write_text(json.dumps(about))
     with pytest.raises(InputError, match="some are better high and some low"):
         load_evals(tmp_path, metric=["acc", "bits_per_byte"])
+
+
+BOTH = "model,question,score\nnew,q1,1\nnew,q2,0\nold,q1,1\nold,q2,1\n"
+
+
+@pytest.mark.parametrize("models", ["new", ["new"], {"new": "new"}, {"new": ["new", "new"]}])
+def test_the_name_of_a_model_comes_before_that_of_its_file(models, tmp_path) -> None:
+    (tmp_path / "new.csv").write_text(BOTH)
+    e = load_evals(tmp_path / "new.csv", models=models)
+    assert (e.models, e.shape, e.seeds, e.scores.ravel().tolist()) == (("new",), (1, 2, 1), None, [1, 0])
+    renamed = load_evals(tmp_path / "new.csv", models={"b": "new", "a": "old"})
+    assert (renamed.models, renamed.scores[:, :, 0].tolist()) == (("b", "a"), [[1, 0], [1, 1]])
+
+
+def test_a_file_of_two_models_has_no_single_name(tmp_path) -> None:
+    (tmp_path / "runs.csv").write_text(BOTH)
+    for pattern in ("runs", "runs.csv", "r*"):
+        with pytest.raises(InputError, match=r"holds 2 models: 'new', 'old'\. Name the model .*\{'x': 'new'\}"):
+            load_evals(tmp_path / "runs.csv", models={"x": pattern})
+        assert load_evals(tmp_path / "runs.csv", models=pattern).models == ("new", "old")
+    assert load_evals(tmp_path / "runs.csv", models={"x": "new"}).scores.ravel().tolist() == [1, 0]
+    assert load_evals(tmp_path / "runs.csv", models={"x": "runs.csv, old"}).scores.ravel().tolist() == [1, 1]
+
+
+def test_names_with_brackets_stand_for_themselves() -> None:
+    rows = {
+        "model": ["m[1]", "m[1]", "m1"],
+        "task": ["t[1]", "t1", "t[1]"],
+        "question": ["q", "q", "q"],
+        "score": [1, 0, 0],
+    }
+    assert load_evals(rows, task="t[1]", models="m[1]").scores.ravel().tolist() == [1]
+    assert load_evals(rows, task="t1").models == ("m[1]",)
+    assert load_evals(rows, task="t[[]1]").models == ("m1", "m[1]")
+
+
+def test_samples_are_counted_of_what_is_kept() -> None:
+    rows = {
+        "model": ["a", "a", "a", "b"],
+        "question": ["q1", "q1", "q2", "q2"],
+        "sample": [0, 1, 0, 0],
+        "score": [1, 0, 1, 0],
+    }
+    e = load_evals(rows, missing="drop")
+    assert (repr(e), e.shape) == ("Evals(2 models × 1 question × 1 sample)", (2, 1, 1))
+    several = Evals(np.array([[[1, np.nan, np.nan]] * 3, [[1, 0, 1]] * 3]), ("a", "b"), np.arange(3))
+    assert repr(several.select(["a"])) == "Evals(1 model × 3 questions × 1 sample)"
+    assert several.select(["b"]).shape == (1, 3, 3)
+
+
+def test_a_metric_that_no_task_has_is_refused_beside_one_that_there_is() -> None:
+    rows = {"model": ["a", "a"], "question": ["x", "y"], "f1": [1, 0], "acc": [1, 0]}
+    assert load_evals(rows, metric=["f1"]).metric == "f1"
+    with pytest.raises(InputError, match=r"metric='acc_norm' is in none of the logs"):
+        load_evals(rows, metric=["f1", "acc_norm"])

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import curvewise as cw
-from curvewise.errors import InputError, MissingDependencyError, quietly
+from curvewise.errors import CurvewiseWarning, InputError, MissingDependencyError, quietly
 
 
 def lines(path: Path, count: int = 3) -> Path:
@@ -295,3 +295,10 @@ def test_help_shows_what_can_be_chosen_with_its_defaults() -> None:
     for name in ("task", "models", "repeats", "range", "higher_is_better"):
         assert shown[name].kind is inspect.Parameter.KEYWORD_ONLY
         assert shown[name].default is None
+
+
+def test_tables_of_other_formats_in_a_folder_are_named(tmp_path) -> None:
+    (tmp_path / "a.csv").write_text("question,score\nq1,1\n")
+    (tmp_path / "b.xlsx").write_bytes(b"PK")
+    with pytest.warns(CurvewiseWarning, match=r"b\.xlsx.*are not read"):
+        assert cw.load_evals(tmp_path).models == ("a",)

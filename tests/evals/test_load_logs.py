@@ -522,3 +522,52 @@ def test_metadata_with_the_fields_of_a_sample_keep_the_one_that_names_the_group(
     (tmp_path / "log.json").write_text(json.dumps(log))
     e = cw.load_evals(tmp_path / "log.json", columns={"group": "passage"})
     assert e.groups.tolist() == ["p0", "p0", "p1", "p1"]
+
+
+def test_a_model_whose_samples_are_not_there_is_named(harness_log, tmp_path, recwarn) -> None:
+    harness_log("org/one")
+    other = harness_log("org/two", date="2025-09-10T13-31-53.431753")
+    assert cw.load_evals(tmp_path).models == ("org/one", "org/two")
+    assert not recwarn.list
+    # The results of lighteval lie beside the folder of its details.
+    date = "2025-01-01T00-00-00.1"
+    results = tmp_path / "light" / "results" / "org" / "m" / f"results_{date}.json"
+    results.parent.mkdir(parents=True)
+    results.write_text(json.dumps({"config_general": {}, "results": {}}))
+    details = tmp_path / "light" / "details" / "org" / "m" / date / f"details_x_{date}.parquet"
+    details.parent.mkdir(parents=True)
+    details.touch()
+    with pytest.raises(InputError, match="is empty"):  # an empty file is no reason to leave the rest out
+        cw.load_evals(tmp_path)
+    assert not recwarn.list
+    details.unlink()
+    other.unlink()
+    described = {
+        "schema_version": "1",
+        "evaluation_results": [],
+        "detailed_evaluation_results": {"file_path": "x.jsonl"},
+    }
+    (tmp_path / "described.json").write_text(json.dumps(described))
+    assert cw.load_evals(tmp_path).models == ("org/one",)
+    texts = sorted(str(w.message) for w in recwarn.list)
+    assert [text.split()[2] for text in texts] == [
+        "described.json",
+        results.name,
+        "results_2025-09-10T13-31-53.431753.json",
+    ]
+
+
+def test_a_metric_of_two_records_has_the_range_and_direction_of_each(tmp_path) -> None:
+    path = eee_records(tmp_path, {"a1": 7, "a2": 10, "b1": 1})
+    about, (row, *_) = json.loads((tmp_path / "x.json").read_text()), path.read_text().splitlines()
+    config = {"metric_name": "judge", "lower_is_better": True, "min_score": 0, "max_score": 20}
+    about["evaluation_results"] += [{"evaluation_result_id": "s", "evaluation_name": "other", "metric_config": config}]
+    del about["detailed_evaluation_results"]["total_rows"]
+    other = json.loads(row) | {"evaluation_name": "other", "evaluation_result_id": "s"}
+    (tmp_path / "x.json").write_text(json.dumps(about))
+    path.write_text(f"{path.read_text()}\n{json.dumps(other)}")
+    with pytest.raises(InputError, match="some are better high and some low"):
+        cw.load_evals(path)
+    for task, ends, higher in (("bench", (1, 10), True), ("other", (0, 20), False)):
+        e = cw.load_evals(path, task=task)
+        assert (e.range, e.higher_is_better, e.metric) == (ends, higher, "judge")

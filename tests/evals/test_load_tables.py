@@ -290,3 +290,13 @@ def test_a_missing_value_of_pandas_is_an_empty_cell(dtype, marks):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"model": list("aabb"), "question": ["x", "y"] * 2, "score": pandas.array(marks, dtype)})
     assert cw.load_evals(frame, missing="wrong").scores[:, :, 0].tolist() == [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize("kind", ["list_", "large_list", "fixed"])
+def test_lists_of_marks_in_any_parquet(kind, tmp_path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    lists = pa.list_(pa.int64(), 3) if kind == "fixed" else getattr(pa, kind)(pa.int64())
+    columns = {"model": pa.array(["a", "b"], pa.large_string()), "question": ["q", "q"]}
+    pq.write_table(pa.table(columns | {"score": pa.array([[1, 0, 1], [0, 0, 1]], lists)}), tmp_path / "x.parquet")
+    e = cw.load_evals(tmp_path / "x.parquet")
+    assert (e.models, e.scores.tolist()) == (("a", "b"), [[[1, 0, 1]], [[0, 0, 1]]])

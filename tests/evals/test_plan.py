@@ -220,6 +220,11 @@ def test_analyses_take_what_load_evals_takes(tmp_path) -> None:
         assert cw.compare_evals(source, "a", "b").pvalue == cw.compare_evals(e, "a", "b").pvalue
         assert cw.rank_models(source).models == cw.rank_models(e).models
         assert cw.score_evals(source).scores.tolist() == cw.score_evals(e).scores.tolist()
+    few = e.select(questions=np.arange(20))
+    corrected = cw.evals.correct_judge(path, few.frame())
+    assert corrected.scores.tolist() == cw.evals.correct_judge(e, few).scores.tolist()
+    looks = cw.evals.plan_looks([60, 90], draws=1000)
+    assert cw.evals.check_looks(path, "a", "b", looks).pvalues == cw.evals.check_looks(e, "a", "b", looks).pvalues
     for wrong in (5, None, cw.score_evals(e)):
         for call in (cw.score_evals, cw.rank_models, lambda x: cw.compare_evals(x, "a", "b")):
             with pytest.raises(InputError, match="holds no scores of questions"):
@@ -383,7 +388,7 @@ def test_the_interval_of_the_questions_needed_covers_where_answers_rarely_differ
     for _ in range(200):
         right = rng.random(150) < 0.5
         both = np.stack([right, right ^ (rng.random(150) < apart)])
-        plan = cw.plan_evals(0.05, pilot=Evals(both, ("a", "b"), np.arange(150)))
+        plan = cw.plan_evals(0.5, pilot=Evals(both, ("a", "b"), np.arange(150)))
         # As many questions as with the true variance, in units of those that the pilot asks for.
         covered.append(plan.questions * apart / plan.question_variance in plan.questions_interval)
     assert np.mean(covered) > 0.92
@@ -394,3 +399,24 @@ def test_names_that_plans_do_not_know():
         cw.plan_evals(0.03, pilot=make_pilot(np.random.default_rng(0)), models=("a", "b"))
     with pytest.raises(TypeError, match=r"plan_evals\(\) got an unexpected keyword argument 'costs'"):
         cw.plan_evals(0.03, question_variance=0.1, costs=3)
+
+
+def test_looks_of_a_pilot_that_hardly_differs_find_no_more_than_the_exact_test():
+    same = np.ones((2, 300))
+    same[1, 0] = same[0, 1] = 0
+    plan = cw.plan_evals(Evals(same, ("a", "b"), np.arange(300)), difference=0.02, looks=4)
+    looks = plan.looks
+    # Truth: a alone is right on 2% (4%) of the questions, and b on none.
+    rng = np.random.default_rng(0)
+    for found, expected, share in zip(looks.chance_found[1:], looks.expected_questions[1:], (0.02, 0.04), strict=True):
+        only_a = (rng.random((2000, looks.looks[-1])) < share).cumsum(axis=1)[:, np.array(looks.looks) - 1]
+        stops = 0.5**only_a * 2 <= looks.nominal_level
+        asked = np.where(stops.any(axis=1), np.array(looks.looks)[stops.argmax(axis=1)], looks.looks[-1])
+        assert abs(found - stops.any(axis=1).mean()) < 0.06
+        assert abs(expected / asked.mean() - 1) < 0.25
+
+
+def test_a_pilot_whose_models_differ_on_every_question_is_planned_on():
+    e = Evals(np.array([[1.0] * 15 + [0.0] * 5, [0.0] * 15 + [1.0] * 5]), ("a", "b"), np.arange(20))
+    for difference in (0.05, 0.52, 0.66, 0.95):  # rounding must not make a share of more than 1
+        assert 0 < cw.plan_evals(e, difference=difference).power_at(50) <= 1

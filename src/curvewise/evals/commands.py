@@ -89,7 +89,7 @@ class EvalsReading:
     task
         Only this task; * stands for any letters.
     model
-        Only this model, by its name or that of its file, or NAME=MODEL for a new name; * stands
+        Only this model, by its name, else that of its file, or NAME=MODEL for a new name; * stands
         for any letters. Several logs under one name are trainings with different seeds. May be
         repeated.
     repeats
@@ -557,9 +557,9 @@ def _look_columns(result: EvalPlan) -> dict[str, Any]:
     """Make the table of what planned looks find: nothing, the difference of the plan, and twice that."""
     looks, sign = result.looks, "%" if result.unit == "fraction" else ""
     assert looks is not None
-    times = (100 if sign else 1) * (result.difference or 0.0) / looks.effects[1]
+    gap = (100 if sign else 1) * (result.difference or 0.0)
     return {
-        "true difference": [f"{times * effect:.3g}{sign}" for effect in looks.effects],
+        "true difference": [f"{times * gap:.3g}{sign}" for times in (0, 1, 2)],
         "found": [format_chance(chance) for chance in looks.chance_found],
         "questions on average": [format_size(n) for n in looks.expected_questions],
         f"found by one look at {looks.looks[-1]:,}": [format_chance(chance) for chance in looks.fixed_chance],

@@ -14,7 +14,7 @@ from curvewise.errors import InputError, brief, warn_all
 from curvewise.evals.evals import Evals
 from curvewise.evals.load import as_evals
 from curvewise.evals.pairs import PairTests, pair_tests
-from curvewise.evals.questions import question_design, question_scores, question_warnings
+from curvewise.evals.questions import ROUNDING, question_design, question_scores, question_warnings
 from curvewise.evals.score import error_cells, in_points, points
 from curvewise.stats.clusters import Clusters, sample_design
 from curvewise.stats.intervals import variance_degrees
@@ -42,10 +42,10 @@ def compare_evals(
 ) -> EvalComparison:
     """Compare two models, question by question.
 
-    One 0/1 answer to each question is tested by McNemar's exact test, with Tango's score interval, which never
-    contradicts it. Several samples, graded scores, groups and tasks are tested by t of the differences of questions;
-    groups are clusters (CR2, Bell and McCaffrey). Where questions hardly differ the variance is not taken at its face
-    value, so that an interval never has zero width.
+    One answer to each question that is right or wrong, the ends of its range, is tested by McNemar's exact test,
+    with Tango's score interval, which never contradicts it. Several samples, graded scores, groups and tasks are
+    tested by t of the differences of questions; groups are clusters (CR2, Bell and McCaffrey). Where questions
+    hardly differ the variance is not taken at its face value, so that an interval never has zero width.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def compare_evals(
             f"must be above 0 and below {width:g}, the largest possible difference.", argument="margin", value=margin
         )
     # Graded where any model is: two that never had half marks could have had some.
-    scores = replace(question_scores(pair, metric), binary=e.binary)
+    scores = replace(question_scores(pair, metric), binary=e.two_valued)
     places = np.array([0]), np.array([1])
     tests = pair_tests(pair, metric, average, places, paired_seeds, scores)
     low, high = tests.intervals(level)
@@ -111,6 +111,8 @@ def compare_evals(
     warn_all(notes)
     seeds = tuple(1 if each is None else len(each) for each in scores.seeds)
     gaps = scores.values[0] - scores.values[1]
+    # The mean of the same samples in another order may differ in its last digit.
+    gaps[np.abs(gaps) <= ROUNDING * np.abs(scores.values).max()] = 0.0
     # The variance of a difference is that between questions and the noise of samples, which may be unknown (NaN).
     total = float(gaps.var(ddof=1)) if len(gaps) > 1 else math.nan
     noise = float(scores.sampling_noise.sum())
@@ -137,7 +139,7 @@ def compare_evals(
         metric=str(scores.metric),
         average=average if isinstance(average, str) else "weighted tasks",
         level=level,
-        unit="fraction" if scores.binary else "",
+        unit="fraction" if e.binary else "",
         higher_is_better=e.higher_is_better,
         warnings=tuple(notes),
         _gap_variance=total,

@@ -87,7 +87,11 @@ class Evals:
                 raise InputError(f"{name} has shape {np.shape(values)}; scores of shape {scores.shape} need {shape}.")
             if values is not None and name != "models":
                 # As a text, a missing value would be a name: all questions without a group would be one cluster.
-                missing = [_is_missing(v) for v in np.asarray(values, dtype=object).flat]
+                # NaN differs from itself; the NA of pandas refuses to be compared.
+                missing = [
+                    v is None or type(v).__name__ == "NAType" or bool(v != v)
+                    for v in np.asarray(values, dtype=object).flat
+                ]
                 if any(missing) and name != "seeds":
                     count, first = format_count(sum(missing), "missing value"), missing.index(True)
                     raise InputError(f"{name} has {count}, the first at place {first}: give the {name[:-1]} of each.")
@@ -95,13 +99,7 @@ class Evals:
         for name, names in (("models", self.models), ("questions", self.questions.tolist())):
             if twice := [value for value, count in Counter(names).items() if count > 1]:
                 raise InputError(f"{name} has {list_names(twice[:3])} twice: each may be there only once.")
-        try:
-            low, high = map(float, self.range)
-        except (TypeError, ValueError):
-            low = high = math.nan
-        if not low < high:
-            raise InputError(f"{arg('range', self.range)}: the lowest score must be below the highest.")
-        object.__setattr__(self, "range", (low, high))
+        object.__setattr__(self, "range", check_range(self.range))
         self._check_scores()
 
     def _check_scores(self) -> None:
@@ -124,9 +122,8 @@ class Evals:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Numbers of models, of questions, and the largest number of samples."""
-        m, q, k = self.scores.shape
-        return m, q, k
+        """Numbers of models, of questions, and the largest number of samples of a question by a model."""
+        return len(self.models), len(self.questions), int(self.samples.max())
 
     @cached_property
     def samples(self) -> NDArray[np.int64]:
@@ -137,8 +134,13 @@ class Evals:
     @cached_property
     def binary(self) -> bool:
         """True where every score is 0 or 1, the ends of its range."""
-        s = self.scores
-        return self.range == (0.0, 1.0) and bool(((s == 0) | (s == 1) | np.isnan(s)).all())
+        return self.range == (0.0, 1.0) and self.two_valued
+
+    @cached_property
+    def two_valued(self) -> bool:
+        """True where every score is the lowest or the highest possible: right or wrong, on whatever scale."""
+        s, (low, high) = self.scores, self.range
+        return math.isfinite(high - low) and bool(((s == low) | (s == high) | np.isnan(s)).all())
 
     def __repr__(self) -> str:
         m, q, k = self.shape
@@ -193,13 +195,8 @@ class Evals:
         m, q, k = np.nonzero(np.isfinite(self.scores))
         table: dict[str, NDArray[Any]] = {"model": np.array(self.models)[m], "question": self.questions[q]}
         table |= {"sample": k, "score": self.scores[m, q, k]}
-        if self.seeds is not None:
-            table["seed"] = self.seeds[m, k]
-        if self.groups is not None:
-            table["group"] = self.groups[q]
-        if self.tasks is not None:
-            table["task"] = self.tasks[q]
-        return table
+        more = (("seed", self.seeds, (m, k)), ("group", self.groups, q), ("task", self.tasks, q))
+        return table | {name: values[place] for name, values, place in more if values is not None}
 
     def frame(self) -> pd.DataFrame:
         """Return a row for each sample as a pandas DataFrame."""
@@ -208,7 +205,7 @@ class Evals:
     def predictions(self, model: str) -> Predictions:
         """Return the scores of one model as :class:`Predictions`: a run for each training seed, samples as repeats."""
         scores = self.scores[self.index(model)]
-        seeds = np.full(self.shape[2], "") if self.seeds is None else self.seeds[self.index(model)]
+        seeds = np.full(scores.shape[1], "") if self.seeds is None else self.seeds[self.index(model)]
         used = np.isfinite(scores).any(axis=0)
         names = list(dict.fromkeys(seeds[used].tolist()))
         runs = [scores[:, used & (seeds == name)] for name in names]
@@ -242,16 +239,25 @@ class Evals:
         slots = max(p.runs * p.repeats for p in predictions.values())
         scores = np.full((len(predictions), first.examples, slots), np.nan)
         seeds = np.full((len(predictions), slots), "", dtype=object)
-        higher = first.unit == "fraction" or first.higher_is_better
+
+        def kind(p: Predictions) -> tuple[int, str, bool]:
+            return p.examples, p.unit, p.unit == "fraction" or p.higher_is_better
+
+        higher, groups = kind(first)[2], None
         for m, (name, p) in enumerate(predictions.items()):
-            if p.examples != first.examples or (p.unit, higher) != (
-                first.unit,
-                p.unit == "fraction" or p.higher_is_better,
-            ):
+            if kind(p) != kind(first):
                 raise InputError(
                     f"the predictions of {brief(name)} have other examples or another kind than the first ones."
                 )
             order = _align(ids, p.example_ids, name)
+            if p.groups is not None:
+                own = p.groups[order].tolist()
+                # The codes of groups may differ between predictions; which examples are together may not.
+                places = {code: i for i, code in enumerate(dict.fromkeys(own))}
+                own = [places[code] for code in own]
+                if groups not in (None, own):
+                    raise InputError(f"the predictions of {brief(name)} have other groups of examples than others.")
+                groups = own
             for start, errors in p.error_blocks(repeats=True):
                 right = 1.0 - errors if p.unit == "fraction" else (-errors if higher else errors)
                 for r, block in enumerate(right, start):
@@ -262,14 +268,20 @@ class Evals:
         made: dict[str, Any] = {"higher_is_better": higher, "seeds": seeds.astype(np.str_) if several else None}
         if first.unit != "fraction":
             made["range"] = (-np.inf, np.inf)
-        if first.groups is not None:
-            made["groups"] = first.groups
+        if groups is not None:
+            made["groups"] = groups
         return cls(scores, tuple(predictions), ids, **made | fields)
 
 
-def _is_missing(value: Any) -> bool:
-    # NaN differs from itself; the NA of pandas refuses to be compared.
-    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+def check_range(given: Any) -> tuple[float, float]:
+    """Return the lowest and the highest possible score as numbers."""
+    try:
+        low, high = map(float, given)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not low < high:
+        raise InputError(f"{arg('range', given)} must be the lowest and the highest possible score, such as (0, 100).")
+    return low, high
 
 
 def place_of(model: str, models: Sequence[str]) -> int:

@@ -13,6 +13,7 @@ from scipy.special import stdtrit
 
 from curvewise.errors import InputError, brief, list_names, warn_all
 from curvewise.evals.evals import Evals, place_of
+from curvewise.evals.load import as_evals
 from curvewise.evals.questions import question_scores
 from curvewise.evals.score import in_points
 from curvewise.stats.clusters import sample_design
@@ -24,7 +25,9 @@ FEW_LABELS = 20
 """With fewer labels the correction itself is hardly known."""
 
 
-def correct_judge(judge: Evals, human: Evals, *, weight: float | None = None, level: float = 0.95) -> JudgeCorrection:
+def correct_judge(
+    judge: Evals | Any, human: Evals | Any, *, weight: float | None = None, level: float = 0.95
+) -> JudgeCorrection:
     """Correct the scores of a judge, such as a language model, by human labels of some of the questions.
 
     The judge has scored all questions, humans a random part of them. The score is λ times the judge's mean over the
@@ -35,9 +38,9 @@ def correct_judge(judge: Evals, human: Evals, *, weight: float | None = None, le
 
     Parameters
     ----------
-    judge : Evals
+    judge : Evals, path, DataFrame or other source of :func:`load_evals`
         Scores by the judge, of all questions. Its groups are clusters.
-    human : Evals
+    human : Evals, path, DataFrame or other source
         Human scores of the same models on some of the questions, on the same scale. Which questions were labelled must
         not depend on the answers: draw them at random.
     weight : float, optional
@@ -57,6 +60,7 @@ def correct_judge(judge: Evals, human: Evals, *, weight: float | None = None, le
     0.67 [0.61, 0.74] 0.7
     """
     check_level(level)
+    judge, human = as_evals(judge, "judge"), as_evals(human, "human")
     if weight is not None and not 0 <= weight <= 1:
         raise InputError("must lie between 0 and 1.", argument="weight", value=weight)
     places = _labelled(judge, human)
@@ -151,12 +155,13 @@ def _correct(
         wider = values.copy()
         wider[places] = gaps.mean() + (gaps - gaps.mean()) / (1 - np.minimum(away / away.sum(), 0.9))
         trusted, degrees = times**2 * float(design.variance(wider[chosen])), max(1.0, degrees - 1)
-    if human.binary and judge.range == (0.0, 1.0):
+    least, most = judge.range
+    if human.two_valued:
+        gaps = (gaps - (1 - lam) * least) / (most - least)  # on a scale from 0 to 1
         shown = float(np.var(gaps, ddof=1)) / n
         apart = float(np.abs(gaps - np.round(gaps.mean())).sum())
-        trusted += float(widened_variance(shown, apart, n)) - shown
+        trusted += (most - least) ** 2 * (float(widened_variance(shown, apart, n)) - shown)
     half = float(stdtrit(degrees, (1 + level) / 2)) * math.sqrt(trusted)
-    least, most = judge.range
     return score, math.sqrt(variance), max(least, score - half), min(most, score + half), lam
 
 

@@ -69,7 +69,7 @@ def load_evals(
     task : str or sequence of str, optional
         Only these tasks; ``*`` stands for any letters.
     models : str, sequence of str or dict, optional
-        Only these models, by the name in the log or the name of the file; ``*`` stands for any letters. A dict gives
+        Only these models, by the name in the log, else the name of the file; ``*`` stands for any letters. A dict gives
         new names: ``{"base": "base-seed*"}``. Several logs under one new name are trainings of that model with
         different seeds, unless ``repeats`` says otherwise.
     repeats : {"samples", "seeds"}, optional

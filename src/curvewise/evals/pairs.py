@@ -32,8 +32,8 @@ BLOCK = 2**22
 class PairTests:
     """Score of a minus score of b for pairs of models.
 
-    Single 0/1 answers to independent questions are tested by McNemar's exact test, all else by t. Where a model has
-    several training seeds, seeds and questions both count as sampled.
+    Single right or wrong answers to independent questions are tested by McNemar's exact test, all else by t. Where a
+    model has several training seeds, seeds and questions both count as sampled.
 
     Attributes
     ----------
@@ -92,7 +92,8 @@ class PairTests:
         low, high = np.maximum(self.difference - half, -self.width), np.minimum(self.difference + half, self.width)
         exact = self.exact
         if exact.any():
-            low[exact], high[exact] = paired_interval(self.only_a[exact], self.only_b[exact], self.questions, level)
+            ends = paired_interval(self.only_a[exact], self.only_b[exact], self.questions, level)
+            low[exact], high[exact] = self.width * np.array(ends)
         for i, estimate in self.seeded.items():
             interval = estimate.interval(level, self.width)
             low[i], high[i] = interval.low, interval.high
@@ -104,7 +105,7 @@ class PairTests:
             return self.seeded[0].tail(limit, above)
         sign = 1.0 if above else -1.0
         if self.exact[0]:
-            z = paired_statistic(self.only_a[:1], self.only_b[:1], self.questions, limit)[0]
+            z = paired_statistic(self.only_a[:1], self.only_b[:1], self.questions, limit / self.width)[0]
             return float(ndtr(-sign * z))
         if math.isnan(self.variance[0]):
             return 1.0 if math.isfinite(self.width) else math.nan
@@ -150,7 +151,8 @@ def pair_tests(
     exact = (scores.single[used] & unseeded & simple)[one] & (scores.single[used] & unseeded)[two]
     only_a, only_b = np.full((2, len(a)), np.nan)
     if exact.any():
-        both, right = values @ values.T, values.sum(axis=1)
+        marks = (values - e.range[0]) / width
+        both, right = marks @ marks.T, marks.sum(axis=1)
         only_a[exact] = (right[one] - both[one, two])[exact]
         only_b[exact] = (right[two] - both[one, two])[exact]
     trusted = _trusted_variance(scores, design, used, (one, two), variance, ~exact, width)
@@ -208,14 +210,14 @@ def _trusted_variance(
         own_values = values[:, own]
         shown = np.nan_to_num(layer.pairwise(own_values)[0][one, two]) if design.stratified else trusted
         with np.errstate(invalid="ignore"):
-            rare = np.flatnonzero(tested & (shown < 2 / (layer.effective + 2) ** 2))
+            rare = np.flatnonzero(tested & (shown < 2 * (width / (layer.effective + 2)) ** 2))
         step = max(1, BLOCK // len(own))
         for start in range(0, len(rare), step):
             block = rare[start : start + step]
-            gaps = own_values[one[block]] - own_values[two[block]]
+            gaps = (own_values[one[block]] - own_values[two[block]]) / width
             apart = np.abs(gaps - np.round(gaps.mean(axis=1, keepdims=True))).sum(axis=1)
-            wider = widened_variance(shown[block], apart, layer.effective) - shown[block]
-            trusted[block] += weight**2 * wider
+            wider = width**2 * widened_variance(shown[block] / width**2, apart, layer.effective)
+            trusted[block] += weight**2 * (wider - shown[block])
     return trusted
 
 

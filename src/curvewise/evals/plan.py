@@ -23,7 +23,7 @@ from curvewise.evals.score import in_points, points
 from curvewise.stats.intervals import mcnemar_power
 from curvewise.stats.tests import sequential_design
 from curvewise.text import Cell, format_count, format_interval, format_number, format_pvalue, format_size
-from curvewise.types.results import Interval, Result, check_level
+from curvewise.types.results import Interval, Result, check_level, check_whole
 
 TRIED = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100)
 """Samples of a question that a frontier lists."""
@@ -120,7 +120,7 @@ def plan_evals(
         raise InputError("must be a number other than 0, such as 0.03.", argument="difference", value=difference)
     costs = {name: known_numbers.pop(name) for name in ("question_cost", "sample_cost", "budget")}
     counts = _two(samples, "samples")
-    if counts is not None and not all(k == int(k) and k >= 1 for k in counts):
+    if counts is not None and not all(k >= 1 and k.is_integer() for k in counts):
         raise InputError("must be one or two whole numbers from 1 on.", argument="samples", value=samples)
     each = None if counts is None else (int(counts[0]), int(counts[1]))
     notes: list[str] = []
@@ -131,8 +131,7 @@ def plan_evals(
     else:
         known = _from_numbers(each, **known_numbers)
     known = replace(known, power=power, level=level)
-    if questions is not None and not (questions >= 2 and float(questions).is_integer()):
-        raise InputError("must be a whole number, 2 or more.", argument="questions", value=questions)
+    questions = None if questions is None else check_whole(questions, "questions", 2)
     if difference is None and questions is None:
         questions = known.pilot_questions
         if questions is None and costs["budget"] is None:
@@ -227,17 +226,25 @@ class _Known:
         parts = self.sampling_variance[0] / one + self.sampling_variance[1] / two
         return self.design_effect * (self.question_variance + parts)
 
+    def spread(self, effect: float, samples: int | tuple[int, int] | None = None) -> float:
+        """Standard deviation of a question's difference, where the true mean difference is ``effect``."""
+        variance = self.variance(samples)
+        if self.is_exact(samples):
+            # Single answers that differ by δ on average differ on at least a share δ of the questions.
+            variance = max(0.0, min(1.0, max(variance + effect**2, effect)) - effect**2)
+        return math.sqrt(variance)
+
     def is_exact(self, samples: int | tuple[int, int] | None = None) -> bool:
         """Return whether so many samples of a question are tested by McNemar's exact test."""
         return self.exact and (self.fixed or (self.samples if samples is None else samples) in (1, (1, 1)))
 
     def chance(self, questions: int, effect: float, samples: int | tuple[int, int] | None = None) -> float:
         """Power of the test of so many questions."""
-        variance = self.variance(samples)
+        spread = self.spread(effect, samples)
         if self.is_exact(samples):
             # The variance of a difference of 0/1 answers is the share of questions on which they differ, less δ².
-            return mcnemar_power(questions, effect, min(1.0, max(variance + effect**2, effect)), self.level)
-        shift = effect / math.sqrt(variance / questions)
+            return mcnemar_power(questions, effect, min(1.0, spread**2 + effect**2), self.level)
+        shift = effect / (spread / math.sqrt(questions))
         if questions >= MANY:
             z = float(ndtri((1 + self.level) / 2))
             return float(ndtr(shift - z) + ndtr(-shift - z))
@@ -553,9 +560,10 @@ class EvalPlan(Result):
 
 def _sequence(plan: EvalPlan, looks: int, rng: int | np.random.Generator) -> LookPlan:
     """Plan looks at equal steps whose last number of questions keeps the power."""
-    if looks != int(looks) or not 2 <= looks <= 50:
+    if looks not in range(2, 51):
         raise InputError("must be a whole number from 2 to 50.", argument="looks", value=looks)
-    effect = (plan.difference or 1.0) / math.sqrt(plan._known.variance())
+    true = [times * (plan.difference or 0.0) for times in (1, 2)]
+    effect, double = (gap / max(plan._known.spread(gap), 1e-6) for gap in true)
     # With many values a difference of θ standard deviations is found as often as θ√n says, n being the last look.
     steps = np.arange(1, looks + 1)
     trial = sequential_design(
@@ -565,7 +573,7 @@ def _sequence(plan: EvalPlan, looks: int, rng: int | np.random.Generator) -> Loo
     more = (plan.questions or 0) * effect**2 / plan._known.factor()
     last = max(1.0, more) * (float(np.interp(plan.power, trial.found, SHIFTS)) / effect) ** 2
     places = np.maximum(np.ceil(last * steps / looks), steps + 1).astype(int)
-    return plan_looks(places.tolist(), level=plan.level, effects=(0.0, effect, 2 * effect), rng=rng)
+    return plan_looks(places.tolist(), level=plan.level, effects=(0.0, effect, double), rng=rng)
 
 
 def plan_looks(
@@ -683,13 +691,13 @@ class LookPlan(Result):
 
 
 def check_looks(
-    e: Evals, a: str, b: str, plan: LookPlan, metric: str | None = None, *, margin: float | None = None
+    e: Evals | Any, a: str, b: str, plan: LookPlan, metric: str | None = None, *, margin: float | None = None
 ) -> LookCheck:
     """Decide by a plan whether the questions so far suffice.
 
     Parameters
     ----------
-    e : Evals
+    e : Evals, path, DataFrame or other source of :func:`load_evals`
         Questions so far, in the (random) order in which they were asked: a number at which the plan looks.
         :func:`load_evals` sorts questions by their ids: number them as they are asked, or put them in that order with
         ``e.select(questions=places)``.
@@ -710,6 +718,7 @@ def check_looks(
     >>> check.decision, check.next_look
     ('stop: a', None)
     """
+    e = as_evals(e)
     if a == b:
         raise InputError(f"a and b are both {brief(a)}: name two models.", argument="b", value=b)
     if margin is not None and not margin > 0:
@@ -730,22 +739,22 @@ def check_looks(
     done = tuple(look for look in plan.looks if look <= n)
     pair, level = e.select([a, b]), 1 - plan.nominal_level
     a, b = pair.models
-    differences, pvalues, decisions = list[Interval](), list[float](), list[str]()
+    found: list[tuple[Interval, float, str]] = []
     for look in done:
         asked = pair.select(questions=np.arange(look))
         # Graded where any model ever is, as in compare_evals.
-        scores = replace(question_scores(asked, metric), binary=e.binary)
+        scores = replace(question_scores(asked, metric), binary=e.two_valued)
         tests = pair_tests(asked, metric, pairs=(np.array([0]), np.array([1])), scores=scores)
         low, high = tests.intervals(level)
-        gap, pvalue = Interval(float(tests.difference[0]), float(low[0]), float(high[0]), level), tests.pvalues()[0]
+        gap = Interval(float(tests.difference[0]), float(low[0]), float(high[0]), level)
+        pvalue = float(tests.pvalues()[0])
         last = "stop: undecided" if look == plan.looks[-1] else "go on"
         if pvalue <= plan.nominal_level:
             last = "stop: a" if (gap.estimate > 0) == e.higher_is_better else "stop: b"
         elif margin is not None and -margin < gap.low and gap.high < margin:
             last = "stop: equivalent"
-        differences.append(gap)
-        pvalues.append(float(pvalue))
-        decisions.append(last)
+        found.append((gap, pvalue, last))
+    differences, pvalues, decisions = zip(*found, strict=True)
     stops = [i for i, decision in enumerate(decisions) if decision != "go on"]
     notes = []
     if stops and stops[0] < len(done) - 1:
@@ -764,9 +773,9 @@ def check_looks(
         pvalue=pvalues[-1],
         next_look=plan.looks[len(done)] if decision == "go on" else None,
         looked=done,
-        differences=tuple(differences),
-        pvalues=tuple(pvalues),
-        decisions=tuple(decisions),
+        differences=differences,
+        pvalues=pvalues,
+        decisions=decisions,
         margin=margin,
         plan=plan,
         unit="fraction" if e.binary else "",

@@ -737,6 +737,6 @@ def model_names(names: Sequence[str], longest: int) -> list[str]:
 def _common(names: Sequence[str]) -> str:
     """Return what all names begin with, up to the last sign between two words, leaving something of each."""
     first, last = min(names), max(names)  # what these two share, all in between do
-    length = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
-    ends = [i + 1 for i, c in enumerate(first[: min(length, min(map(len, names)) - 1)]) if c in "/_-:. "]
-    return first[: ends[-1]] if ends else ""
+    length = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+    shared = first[: min(length, min(map(len, names)) - 1)]
+    return shared[: max((i + 1 for i, c in enumerate(shared) if c in "/_-:. "), default=0)]

@@ -22,6 +22,8 @@ FEW_QUESTIONS = 10
 """With fewer questions intervals rest on assumptions more than on data."""
 LEAST = 0.1
 """The variance of a mean is not taken to be less than this part of what independent answers of the same rates have."""
+ROUNDING = 1e-12
+"""Relative differences of scores smaller than this are those of rounding."""
 FEW_SEEDS = 4
 """With fewer training seeds nothing shows how they are distributed."""
 
@@ -68,7 +70,7 @@ class QuestionScores:
     metric : QuestionMetric
         Mean, pass@k or pass^k.
     binary : bool
-        True where the samples are 0 or 1, so that the scores lie between 0 and 1.
+        True where each sample has the lowest or the highest score possible.
     seeds : tuple of (ndarray or None)
         For each model with several training seeds, the scores of each, shape (seeds, questions).
     seed_names : tuple of tuple of str
@@ -158,7 +160,7 @@ def question_scores(e: Evals, metric: str | None = None) -> QuestionScores:
         noise[m] = np.mean([within for _, within in scored], axis=0) / len(each)
         seeds.append(each if len(each) > 1 else None)
         names.append(tuple(str(e.seeds[m][slots][0]) for slots in runs) if e.seeds is not None else ())
-    return QuestionScores(values, noise, e.samples, how, e.binary, tuple(seeds), tuple(names))
+    return QuestionScores(values, noise, e.samples, how, e.two_valued, tuple(seeds), tuple(names))
 
 
 def _score_samples(e: Evals, m: int, slots: NDArray[np.bool_], how: QuestionMetric) -> tuple[FloatArray, FloatArray]:
@@ -322,7 +324,8 @@ def _identical_models(e: Evals, scores: QuestionScores) -> list[str]:
     for name, row in zip(e.models, scores.values, strict=True):
         if np.ptp(row) == 0:  # all right or all wrong: many models may be
             continue
-        other = first.setdefault(row.tobytes(), name)
+        digits = np.round(row / (ROUNDING * np.abs(row).max()))
+        other = first.setdefault((digits + 0.0).tobytes(), name)
         if other != name:
             notes.append(f"{other!r} and {name!r} have the same score on every question: is one log there twice?")
     return notes[:5]

@@ -74,6 +74,8 @@ def rank_models(
     bars = _tie_bars(apart)
     warn_all(scored.warnings)
     values = scored.scores[order]
+    # Scores that differ by rounding only share a rank.
+    ahead = np.abs(np.diff(values, prepend=np.nan)) > 1e-12 * max(1.0, float(np.abs(values).max()))
     worst, best = e.range if e.higher_is_better else e.range[::-1]
     solved = {end: tuple(e.questions[(scores.values == end).all(axis=0)].tolist()) for end in e.range}
     return ModelRanking(
@@ -81,7 +83,7 @@ def rank_models(
         scores=values,
         low=scored.low[order],
         high=scored.high[order],
-        rank=_competition_ranks(values),
+        rank=np.maximum.accumulate(np.where(ahead, np.arange(1, len(order) + 1), 1)),
         rank_low=1 + apart.sum(axis=0),
         rank_high=len(order) - apart.sum(axis=1),
         group=_bar_names(bars, len(order)),
@@ -104,13 +106,6 @@ def rank_models(
             "pvalue_holm": adjusted,
         },
     )
-
-
-def _competition_ranks(scores: FloatArray) -> NDArray[np.int64]:
-    """Return ranks of scores in order; those that differ by rounding only share one."""
-    jumps = np.abs(np.diff(scores, prepend=np.nan)) > 1e-12 * max(1.0, float(np.abs(scores).max()))
-    places = np.where(jumps, np.arange(1, len(scores) + 1), 1)
-    return np.maximum.accumulate(places)
 
 
 def _tie_bars(apart: NDArray[np.bool_]) -> list[tuple[int, int]]:

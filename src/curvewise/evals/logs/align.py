@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,13 +19,16 @@ from curvewise.reading.table import natural
 from curvewise.text import format_count
 from curvewise.types.results import FloatArray
 
+Question = tuple[str, str]
+"""A task and the id of a question in it."""
+
 
 @dataclass
 class _Rows:
     """Rows of all blocks, as codes: the model, the question, the training seed, the sample, the log; and the score.
 
-    ``logs`` has the name and the model of each log, ``seeds`` the names of the seeds; ``numbered`` says that samples
-    have numbers.
+    ``models``, ``questions`` and ``seeds`` are what the codes stand for, ``logs`` the name and the model of each log;
+    ``numbered`` says that samples have numbers.
     """
 
     model: NDArray[np.int32]
@@ -34,6 +37,8 @@ class _Rows:
     sample: NDArray[np.int32]
     score: FloatArray
     log: NDArray[np.int32]
+    models: Sequence[str]
+    questions: Sequence[Question]
     logs: list[tuple[str, str]]
     seeds: list[str]
     numbered: bool
@@ -53,13 +58,21 @@ def align(selection: Selection, choice: EvalChoice) -> Evals:
     if any(not id_ for _, id_ in questions):
         raise InputError(f"{blocks[0].source} or a log beside it has samples without an id: they cannot be aligned.")
     warnings = [*selection.warnings, *_dated(order), *_differences(blocks, columns, questions)]
-    rows = _concatenate(blocks, logs, columns, metrics, order)
+    names = sorted(set(metrics.values()))
+    rows = _concatenate(blocks, logs, metrics, order, questions, columns)
     of_task = np.array([tasks.index(task) for task, _ in questions])[rows.question] if len(tasks) > 1 else None
-    names = list(dict.fromkeys(metrics.values()))
-    higher, guessed = _direction(blocks, sorted(names), choice)
-    low, high = _scale(rows, of_task, tasks, blocks, metrics, order, choice, higher, warnings)
+    higher, guessed = _direction(blocks, names, choice)
+    if np.isinf(rows.score).any():
+        raise InputError("a score is infinite: correct it, or leave the sample without a score.")
+    if np.isnan(rows.score).all():
+        raise InputError(f"no sample has a score of the metric {list_names(names)}.")
+    owners = [(rows.model, order)] if of_task is None else [(rows.model, order), (of_task, tasks)]
+    mixed = next(filter(None, (_two_scales(rows.score, *each) for each in owners)), "")
+    low, high = _scale(rows.score, blocks, names, choice, higher, mixed)
+    if mixed and np.isfinite(high):  # a loss has no such scale
+        warnings.append(f"{mixed}: are they on one scale?")
     worst = low if higher else high
-    _check_repeats(rows, selection, questions, choice)
+    _check_repeats(rows, selection.merged, choice.repeats)
     unscored = np.flatnonzero(np.isnan(rows.score))
     lost = ""
     if unscored.size:
@@ -71,13 +84,14 @@ def align(selection: Selection, choice: EvalChoice) -> Evals:
         rows.score = np.nan_to_num(rows.score, nan=_finite(worst))
     elif unscored.size and choice.missing == "drop":
         rows.keep(~np.isnan(rows.score))
-    scores, seeds = _place(rows, order, questions, choice.repeats)
+    scores, seeds = _place(rows, choice.repeats)
     fields: dict[str, Any] = {
         "questions": _shown(questions, tasks),
         "groups": _groups(blocks, columns, questions),
         "tasks": np.array([task for task, _ in questions]) if len(tasks) > 1 else None,
     }
-    scores, fields, filled = _fill(scores, seeds, fields, order, questions, lost, choice, worst)
+    scores, fields, filled = _fill(scores, seeds, fields, rows, lost, choice.missing, worst)
+    names = list(dict.fromkeys(metrics.values()))
     about = [*selection.notes, f"metric {list_names(names)}"]
     about += [f"filter {list_names(dict.fromkeys(filters.values()))}"] if set(filters.values()) - {"none"} else []
     about += [f"task {brief(tasks[0])}"] if len(tasks) == 1 and tasks[0] else []
@@ -109,10 +123,6 @@ def _chosen_rows(
         if len(rows):
             kept.append((rows, log))
     return [block for block, _ in kept], [log for _, log in kept]
-
-
-Question = tuple[str, str]
-"""A task and the id of a question in it."""
 
 
 def align_questions(blocks: Sequence[Block]) -> tuple[list[str], list[Question], list[NDArray[np.int32]]]:
@@ -254,9 +264,10 @@ def _groups(
 def _concatenate(
     blocks: Sequence[Block],
     logs: Sequence[Sequence[str]],
-    columns: Sequence[NDArray[np.int32]],
     metrics: Mapping[str, str],
     order: Sequence[str],
+    questions: Sequence[Question],
+    columns: Sequence[NDArray[np.int32]],
 ) -> _Rows:
     """Put the rows of all blocks below one another."""
 
@@ -273,6 +284,8 @@ def _concatenate(
         seed=seed,
         sample=np.array([place[name] for name in samples], dtype=np.int32)[sample],
         score=np.concatenate([_chosen_scores(block, metrics) for block in blocks]),
+        models=order,
+        questions=questions,
         log=np.concatenate([block.model.codes + np.int32(start) for block, start in zip(blocks, starts, strict=False)]),
         logs=[
             pair for block, log in zip(blocks, logs, strict=True) for pair in zip(log, block.model.names, strict=True)
@@ -323,34 +336,16 @@ def _direction(blocks: Sequence[Block], names: Sequence[str], choice: EvalChoice
 
 
 def _scale(
-    rows: _Rows,
-    of_task: NDArray[Any] | None,
-    tasks: Sequence[str],
-    blocks: Sequence[Block],
-    metrics: Mapping[str, str],
-    order: Sequence[str],
-    choice: EvalChoice,
-    higher: bool,
-    warnings: list[str],
+    score: FloatArray, blocks: Sequence[Block], names: Sequence[str], choice: EvalChoice, higher: bool, mixed: str
 ) -> tuple[float, float]:
     """Return the range of the score: as asked, as the logs say, or 0 to 1."""
-    if np.isinf(rows.score).any():
-        raise InputError("a score is infinite: correct it, or leave the sample without a score.")
-    names = sorted(set(metrics.values()))
-    if np.isnan(rows.score).all():
-        raise InputError(f"no sample has a score of the metric {list_names(names)}.")
-    least, most = float(np.nanmin(rows.score)), float(np.nanmax(rows.score))
-    mixed = _two_scales(rows.score, rows.model, order, least, most)
-    if not mixed and of_task is not None:
-        mixed = _two_scales(rows.score, of_task, tasks, least, most)
+    least, most = float(np.nanmin(score)), float(np.nanmax(score))
     if mixed and choice.range is None:
         wide = arg("range", (0, _round_top(most))) if higher else either("range=(0, np.inf)", "--range=0,inf")
         raise InputError(
             f"{mixed}: are some fractions and some percentages? Bring them to one scale, or pass {wide} if they are on "
             "one."
         )
-    if mixed and choice.range is not None and np.isfinite(choice.range[1]):  # a loss has no such scale
-        warnings.append(f"{mixed}: are they on one scale?")
     declared = {block.ranges[m] for block in blocks for m in names if m in block.ranges}
     if choice.range is not None:
         low, high = choice.range
@@ -373,9 +368,10 @@ def _scale(
     return low, high
 
 
-def _two_scales(score: FloatArray, owner: NDArray[Any], names: Sequence[str], least: float, most: float) -> str:
+def _two_scales(score: FloatArray, owner: NDArray[Any], names: Sequence[str]) -> str:
     """Say that some models or tasks have scores up to 1 and others far beyond, where it is so."""
-    if most <= 1 or least < 0:
+    most = float(np.nanmax(score))
+    if most <= 1 or np.nanmin(score) < 0:
         return ""
     top = np.zeros(len(names))
     np.fmax.at(top, owner, score)  # NaN is never the larger one
@@ -393,22 +389,22 @@ def _round_top(value: float) -> int:
 # Several logs of one model, and samples of one cell.
 
 
-def _check_repeats(rows: _Rows, selection: Selection, questions: Sequence[Question], choice: EvalChoice) -> None:
+def _check_repeats(rows: _Rows, merged: Collection[str], repeats: str | None) -> None:
     """Make seeds or samples of several logs of one model on the same questions, or refuse them."""
     of_model: dict[str, list[int]] = {}
     for log, (_, name) in enumerate(rows.logs):
         of_model.setdefault(name, []).append(log)
-    for m, name in enumerate(selection.order):
+    for m, name in enumerate(rows.models):
         own = of_model.get(name, [])
         if len(own) < 2:
             continue
         mine = rows.model == m
-        taken = np.zeros((len(own), len(questions)), dtype=np.bool_)
+        taken = np.zeros((len(own), len(rows.questions)), dtype=np.bool_)
         taken[np.searchsorted(own, rows.log[mine]), rows.question[mine]] = True
         both = np.count_nonzero(taken, axis=0) > 1
         if not both.any():  # parts of a benchmark in several files
             continue
-        how = choice.repeats or ("seeds" if name in selection.merged else None)
+        how = repeats or ("seeds" if name in merged else None)
         if how is None:
             hit = [i for i, row in zip(own, taken, strict=True) if row[both].any()]
             raise _twice(name, [rows.logs[i][0] for i in hit], int(both.sum()))
@@ -429,11 +425,9 @@ def _twice(name: str, sources: Sequence[str], count: int) -> InputError:
     )
 
 
-def _place(
-    rows: _Rows, order: Sequence[str], questions: Sequence[Question], repeats: str | None
-) -> tuple[FloatArray, NDArray[np.str_] | None]:
+def _place(rows: _Rows, repeats: str | None) -> tuple[FloatArray, NDArray[np.str_] | None]:
     """Put each score into its place: models × questions × samples, those of one seed side by side."""
-    M, Q = len(order), len(questions)
+    M, Q = len(rows.models), len(rows.questions)
     # The training seeds of each model, in natural order, and the place of each row's seed among them.
     taken = np.zeros((M, len(rows.seeds)), dtype=np.bool_)
     taken[rows.model, rows.seed] = True
@@ -450,7 +444,7 @@ def _place(
     keys = keys[together]
     same = np.flatnonzero(keys[1:] == keys[:-1])
     if same.size and (rows.numbered or repeats != "samples"):
-        raise _duplicate(together[same[0]], together[same[0] + 1], rows, order, questions)
+        raise _duplicate(together[same[0]], together[same[0] + 1], rows)
     places = np.arange(len(cell), dtype=np.int32)
     keys //= many[0] * many[1]
     starts = np.r_[True, keys[1:] != keys[:-1]]
@@ -471,8 +465,8 @@ def _place(
     return scores, seeds.astype(np.str_)
 
 
-def _duplicate(first: int, second: int, rows: _Rows, order: Sequence[str], questions: Sequence[Question]) -> InputError:
-    task, question = questions[rows.question[first]]
+def _duplicate(first: int, second: int, rows: _Rows) -> InputError:
+    task, question = rows.questions[rows.question[first]]
     of_task = f" of the task {brief(task)}" if task else ""
     remedy = (
         "Remove one of them; or name the column that tells them apart: "
@@ -483,8 +477,8 @@ def _duplicate(first: int, second: int, rows: _Rows, order: Sequence[str], quest
     what = "the same sample of the question" if rows.numbered else "the question"
     files = list(dict.fromkeys(rows.logs[rows.log[row]][0] for row in (first, second)))
     return InputError(
-        f"{brief(order[rows.model[first]])} has {what} {brief(question)}{of_task} twice, in {' and in '.join(files)}. "
-        f"{remedy}{again}."
+        f"{brief(rows.models[rows.model[first]])} has {what} {brief(question)}{of_task} twice, in "
+        f"{' and in '.join(files)}. {remedy}{again}."
     )
 
 
@@ -495,16 +489,15 @@ def _fill(
     scores: FloatArray,
     seeds: NDArray[np.str_] | None,
     fields: dict[str, Any],
-    order: Sequence[str],
-    questions: Sequence[Question],
+    rows: _Rows,
     lost: str,
-    choice: EvalChoice,
+    missing: str,
     worst: float,
 ) -> tuple[FloatArray, dict[str, Any], str]:
     """Treat pairs of model and question without a score as asked, and say how many there were."""
     present = np.isfinite(scores)
     everything = np.ones(scores.shape[2], dtype=np.bool_)
-    slots = [[everything]] * len(order)
+    slots = [[everything]] * len(scores)
     if seeds is not None:  # a question that one training of a model lacks is missing as well
         slots = [[own == s for s in dict.fromkeys(own.tolist()) if s] or [everything] for own in seeds]
     gaps = [(m, slot, ~present[m][:, slot].any(axis=1)) for m, own in enumerate(slots) for slot in own]
@@ -516,7 +509,7 @@ def _fill(
         return scores, fields, ""
     cells = f"{count:,} of {empty.size:,} pairs of model and question without a score" if count else ""
     what = ", ".join(filter(None, (cells, lost)))
-    if choice.missing == "wrong" and not empty.all(axis=1).any():  # a model without any score has none to correct
+    if missing == "wrong" and not empty.all(axis=1).any():  # a model without any score has none to correct
         value = _finite(worst)
         for m, slot, gap in gaps:
             # As many samples as the model has of most questions, at least one.
@@ -525,12 +518,12 @@ def _fill(
             scores[m, np.flatnonzero(gap)[:, None], np.flatnonzero(slot)[usual]] = value
         return scores, fields, f"{what}: counted as {value:g}"
     kept = ~np.any(empty, axis=0)
-    if choice.missing == "drop" and np.any(kept):
+    if missing == "drop" and np.any(kept):
         fields = {name: None if values is None else values[kept] for name, values in fields.items()}
         dropped = f", and {format_count(int((~kept).sum()), 'question')} of {len(kept):,} dropped" if count else ""
         return scores[:, kept], fields, f"{what}: left out{dropped}"
-    what = f"no question is left: {what}" if choice.missing == "drop" else what
-    raise _refuse_missing(what, empty, order, questions, seeds is not None)
+    what = f"no question is left: {what}" if missing == "drop" else what
+    raise _refuse_missing(what, empty, rows.models, rows.questions, seeds is not None)
 
 
 def _refuse_missing(

@@ -294,20 +294,18 @@ def json_lines(path: Path, *, unique: bool = False) -> Iterator[list[Any]]:
         return record
 
     decode = json.JSONDecoder(object_pairs_hook=pairs if unique else None).decode
-    lines: list[str] = []
-    numbers: list[int] = []
+    lines: dict[int, str] = {}
     length = 0
     for number, line in enumerate(_text_lines(path), 1):
         if line.isspace():
             continue
-        lines.append(line)
-        numbers.append(number)
+        lines[number] = line
         length += len(line)
         if len(lines) == _LINES or length > _CHARACTERS:
-            yield _parse_lines(lines, numbers, decode, path)
-            lines, numbers, length = [], [], 0
+            yield _parse_lines(lines, decode, path)
+            lines, length = {}, 0
     if lines:
-        yield _parse_lines(lines, numbers, decode, path)
+        yield _parse_lines(lines, decode, path)
 
 
 def _text_lines(path: Path) -> Iterator[str]:
@@ -327,10 +325,10 @@ def _text_lines(path: Path) -> Iterator[str]:
         raise InputError(f"{format_path(path)} is not a whole gzip file ({error}): it was cut short.") from error
 
 
-def _parse_lines(lines: Sequence[str], numbers: Sequence[int], decode: Any, path: Path) -> list[Any]:
+def _parse_lines(lines: Mapping[int, str], decode: Any, path: Path) -> list[Any]:
     # One call for all lines takes half the time of a call for each; where it fails, the line is looked for.
     try:
-        records = decode(f"[{','.join(lines)}]")
+        records = decode(f"[{','.join(lines.values())}]")
         if len(records) == len(lines):
             return list(records)
     except InputError:
@@ -338,7 +336,7 @@ def _parse_lines(lines: Sequence[str], numbers: Sequence[int], decode: Any, path
     except (ValueError, RecursionError):
         pass
     records = []
-    for number, line in zip(numbers, lines, strict=True):
+    for number, line in lines.items():
         try:
             records.append(decode(line))
         except InputError:

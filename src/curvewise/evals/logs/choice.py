@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from curvewise.errors import InputError, arg, brief, list_names, suggest
+from curvewise.evals.evals import check_range
 from curvewise.evals.logs.block import SAMPLES_OF_HARNESS, Block, Names
 from curvewise.evals.logs.collect import Collection
 from curvewise.reading.roles import check_direction_flag
@@ -46,17 +47,7 @@ class EvalChoice:
                 known = ", ".join(repr(value) for value in allowed if value)
                 raise InputError(f"{arg(name, getattr(choice, name))} is not known: use {known}.")
         check_direction_flag(choice.higher_is_better)
-        if choice.range is None:
-            return choice
-        try:
-            low, high = map(float, choice.range)
-        except (TypeError, ValueError):
-            low = high = 0.0
-        if not low < high:
-            raise InputError(
-                f"{arg('range', choice.range)} must be the lowest and the highest possible score, such as (0, 100)."
-            )
-        return replace(choice, range=(low, high))
+        return choice if choice.range is None else replace(choice, range=check_range(choice.range))
 
 
 def _names(given: Any) -> tuple[str, ...]:
@@ -100,10 +91,11 @@ def select_blocks(found: Collection, choice: EvalChoice) -> Selection:
     if choice.task:
         tasks = sorted({name for block in blocks for name in used(block.task)}, key=natural)
         for pattern in choice.task:
-            if not any(fnmatchcase(name, pattern) for name in tasks):
+            if not any(_matches(name, pattern, tasks) for name in tasks):
                 known = f"There are {list_names(tasks)}." if any(tasks) else "They name no tasks: leave it out."
                 raise InputError(f"{arg('task', pattern)} is in none of the logs.{suggest(pattern, tasks)} {known}")
-        chosen = [np.array([_matches(n, choice.task) for n in block.task.names], dtype=np.bool_) for block in blocks]
+        wanted = {name for name in tasks for pattern in choice.task if _matches(name, pattern, tasks)}
+        chosen = [np.array([name in wanted for name in block.task.names], dtype=np.bool_) for block in blocks]
         blocks = tuple(block.keep(mask[block.task.codes]) for block, mask in zip(blocks, chosen, strict=True))
         blocks = tuple(block for block in blocks if len(block))
     named = _new_names(blocks, choice.models)
@@ -152,8 +144,9 @@ def used(names: Names) -> list[str]:
     return [name for name, count in zip(names.names, counts, strict=True) if count]
 
 
-def _matches(name: str, patterns: Iterable[str]) -> bool:
-    return any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)
+def _matches(name: str, pattern: str, known: Iterable[str]) -> bool:
+    """Return whether a pattern stands for a name: one that is itself a name stands for no other."""
+    return name == pattern or (pattern not in known and fnmatchcase(name, pattern))
 
 
 def _new_names(blocks: Sequence[Block], models: Any) -> list[tuple[str | None, ...]]:
@@ -162,19 +155,30 @@ def _new_names(blocks: Sequence[Block], models: Any) -> list[tuple[str | None, .
         return [block.model.names for block in blocks]
     wanted = models if isinstance(models, Mapping) else {name: (name,) for name in models}
     missed = {pattern for patterns in wanted.values() for pattern in patterns}
+    there = sorted({name for block in blocks for name in used(block.model)}, key=natural)
     found: list[tuple[str | None, ...]] = []
     for block in blocks:
         names: list[str | None] = []
         for old in block.model.names:
             path = PurePath(block.source)
-            calls = (old, block.source, f"{block.source}, {old}", path.name, path.stem)
+            files = (block.source, f"{block.source}, {old}", path.name, path.stem)
+            # The name of a model comes before that of a file: new.csv may hold the models new and old.
             fits = [
                 (new, pattern)
                 for new, patterns in wanted.items()
                 for pattern in patterns
-                if any(_matches(call, [pattern]) for call in calls)
+                if _matches(old, pattern, there)
+                or (pattern not in there and any(_matches(file, pattern, files) for file in files))
             ]
             missed -= {pattern for _, pattern in fits}
+            # Under the name of their file several models would be one, as if they were its trainings.
+            several = used(block.model)
+            by_file = [pattern for _, pattern in fits if not _matches(old, pattern, there) and pattern != files[1]]
+            if isinstance(models, Mapping) and by_file and len(several) > 1:
+                raise InputError(
+                    f"{arg('models')} gives one name to {block.source}, which holds {len(several)} models: "
+                    f"{list_names(several)}. Name the model that is meant: {arg('models', {fits[0][0]: several[0]})}."
+                )
             new_names = {new for new, _ in fits}
             if isinstance(models, Mapping) and len(new_names) > 1:
                 raise InputError(
@@ -184,7 +188,6 @@ def _new_names(blocks: Sequence[Block], models: Any) -> list[tuple[str | None, .
         found.append(tuple(names))
     if missed:
         pattern = min(missed)
-        there = sorted({name for block in blocks for name in used(block.model)}, key=natural)
         raise InputError(
             f"{arg('models', pattern)} is in none of the logs.{suggest(pattern, there)} There "
             f"{'is' if len(there) == 1 else 'are'} {list_names(there)}."
@@ -227,10 +230,9 @@ def choose_metrics(blocks: Sequence[Block], wanted: Sequence[str]) -> dict[str, 
         if name in unusable:
             source, why = unusable[name]
             raise InputError(f"{arg('metric', name)} of {source} {why}: it is no single score for each sample.")
-    for task, options in _options(blocks, "metric").items():
-        fits = [name for name in options if name in wanted] if wanted else list(options)
-        if len(fits) > 1:
-            raise _several("metric", task, {name: options[name] for name in fits})
+    available = _options(blocks, "metric")
+    for task, options in available.items():
+        fits = _fitting("metric", task, options, wanted)
         if not fits:
             where = f"the task {brief(task)} has" if task else "there is"
             raise InputError(
@@ -238,35 +240,44 @@ def choose_metrics(blocks: Sequence[Block], wanted: Sequence[str]) -> dict[str, 
                 f"{suggest(wanted[0], options)} There is {list_names(options)}."
             )
         chosen[task] = fits[0]
+    _check_missed("metric", set(wanted) - set(chosen.values()), available)
     return chosen
 
 
 def choose_filters(blocks: Sequence[Block], wanted: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     """Return the filter of each task that has filters, and notes on those that were not asked for."""
-    chosen, notes, missed = {}, [], set(wanted)
+    chosen, notes = {}, []
     available = {task: options for task, options in _options(blocks, "filter").items() if options}
     for task, options in available.items():
-        fits = [name for name in options if name in wanted] if wanted else list(options)
-        if len(fits) > 1:
-            raise _several("filter", task, {name: options[name] for name in fits})
+        fits = _fitting("filter", task, options, wanted)
         if not fits and len(options) > 1:
             raise InputError(
                 f"{arg('filter', wanted[0])}: the task {brief(task)} has no such filter. There are "
                 f"{list_names(options)}."
             )
-        missed -= set(fits)
         chosen[task] = fits[0] if fits else next(iter(options))
         if wanted and not fits:
             notes.append(f"the task {brief(task)} has one filter, {brief(chosen[task])}, which is read")
-    if missed:
-        there = list(dict.fromkeys(name for options in available.values() for name in options))
-        remedy = (
-            f"There {'is' if len(there) == 1 else 'are'} {list_names(there)}."
-            if there
-            else "These logs have no filters: leave it out."
-        )
-        raise InputError(f"{arg('filter', min(missed))} is in none of the logs. {remedy}")
+    _check_missed("filter", set(wanted) - set(chosen.values()), available)
     return chosen, notes
+
+
+def _fitting(kind: str, task: str, options: Mapping[str, Sequence[str]], wanted: Sequence[str]) -> list[str]:
+    """Return the wanted one of the options of a task, or the only one; nothing where it has none that is wanted."""
+    fits = [name for name in options if name in wanted] if wanted else list(options)
+    if len(fits) > 1:
+        raise _several(kind, task, {name: options[name] for name in fits})
+    return fits
+
+
+def _check_missed(kind: str, missed: set[str], available: Mapping[str, Iterable[str]]) -> None:
+    """Refuse a wanted metric or filter that no task has."""
+    if missed:
+        name = min(missed)
+        there = list(dict.fromkeys(option for options in available.values() for option in options))
+        are = f"There {'is' if len(there) == 1 else 'are'} {list_names(there)}."
+        remedy = are if there else f"These logs have no {kind}s: leave it out."
+        raise InputError(f"{arg(kind, name)} is in none of the logs.{suggest(name, there)} {remedy}")
 
 
 def _several(kind: str, task: str, options: Mapping[str, Sequence[str]]) -> InputError:

@@ -33,6 +33,8 @@ from curvewise.text import format_count
 
 _ENDINGS = (".eval", ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".tab", ".parquet", ".pq")
 _PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib", ".npy", ".npz")
+_OTHER = (".xlsx", ".xls", ".ods", ".arrow", ".feather", ".db", ".sqlite", ".zip", ".zst", ".bz2", ".xz", ".tgz")
+"""Formats in which people keep tables and logs, and which are not read."""
 
 
 @dataclass(frozen=True)
@@ -173,10 +175,12 @@ def _files(named: Sequence[Path], warnings: list[str]) -> dict[Path, bool]:
     asked: dict[Path, bool] = {}
     for path in named:
         if path.is_dir():
-            found, links, pickles = _walk(path)
-            for names, why in ((links, "links are not followed"), (pickles, "pickles can run code and are never read")):
-                if names:
-                    warnings.append(f"left out in {format_path(path)}: {list_names(names, 3)}; {why}.")
+            found, left = _walk(path)
+            warnings += [
+                f"left out in {format_path(path)}: {list_names(names, 3)}; {why}."
+                for why, names in left.items()
+                if names
+            ]
             if not found:
                 raise InputError(f"{arg('paths', str(path))} has no files that end in {', '.join(_ENDINGS)}.")
             asked |= {file: asked.get(file, False) for file in found}
@@ -193,9 +197,10 @@ def _files(named: Sequence[Path], warnings: list[str]) -> dict[Path, bool]:
     return asked
 
 
-def _walk(folder: Path) -> tuple[list[Path], list[str], list[str]]:
-    """Return the files of a folder that may be logs, and the names of its links and pickles."""
-    found, links, pickles = [], [], []
+def _walk(folder: Path) -> tuple[list[Path], dict[str, list[str]]]:
+    """Return the files of a folder that may be logs, and the names of others that may hold scores, by the reason."""
+    found: list[Path] = []
+    links, pickles, others = list[str](), list[str](), list[str]()
     for root, folders, files in os.walk(folder):
         here = Path(root)
         links += [name for name in (*folders, *files) if (here / name).is_symlink()]
@@ -215,7 +220,13 @@ def _walk(folder: Path) -> tuple[list[Path], list[str], list[str]]:
                 found.append(path)
             elif path.suffix.lower() in _PICKLES:
                 pickles.append(name)
-    return found, links, pickles
+            elif path.suffix.lower() in _OTHER:
+                others.append(name)
+    return found, {
+        "links are not followed": links,
+        "pickles can run code and are never read": pickles,
+        "such files are not read: save them as CSV, JSON lines or Parquet": others,
+    }
 
 
 def _nothing(unread: Sequence[UnreadError]) -> None:

@@ -58,9 +58,18 @@ def read_document(data: Any, path: Path, options: LogOptions) -> list[Block] | N
         raise UnreadError(
             f"{format_path(path)} holds overall results only; scores of single questions are in samples_*.jsonl "
             "(lm-eval with --log_samples) or details_*.parquet (lighteval with --save-details).",
-            "side",
+            "side" if _has_samples(path) else "log",
         )
     return None
+
+
+def _has_samples(path: Path) -> bool:
+    """Return whether the samples of a results file lie where lm-eval or lighteval writes them."""
+    date = re.search(r"\d{4}-\d\d-\d\dT[\d.-]+(?=\.json)", path.name)
+    if date is None:  # older versions
+        return any(path.parent.glob("*.jsonl*"))
+    details = (folder.glob(f"details/**/details_*_{date[0]}.parquet") for folder in path.resolve().parents[:4])
+    return any(path.parent.glob(f"samples_*_{date[0]}.jsonl*")) or any(map(any, details))
 
 
 # lm-eval-harness: ``samples_*.jsonl``, with ``results_*.json`` beside them.
@@ -321,7 +330,7 @@ def refuse_record(data: Mapping[str, Any], path: Path) -> UnreadError:
         there = Path(str(detailed.get("file_path"))).name
         return UnreadError(
             f"{format_path(path)} describes an evaluation; the scores of its questions are in {format_path(there)}.",
-            "side",
+            "side" if any(path.with_name(n).exists() for n in (there, f"{path.stem}_samples.jsonl")) else "log",
         )
     count = format_count(len(data["evaluation_results"] or ()), "overall score")
     return UnreadError(f"{format_path(path)} holds {count} and no scores of single questions.")
@@ -330,7 +339,7 @@ def refuse_record(data: Mapping[str, Any], path: Path) -> UnreadError:
 def read_eval_records(path: Path, options: LogOptions) -> list[Block]:
     """Read records of single questions, a block for each metric."""
     about = _about(path)
-    columns = ("model", "task", "metric", "question", "group", "hash")
+    columns = ("model", "task", "result", "question", "group", "hash")
     coders = {key: Coder() for key in columns}
     values: list[Any] = []
     for batch in json_lines(path):
@@ -339,26 +348,31 @@ def read_eval_records(path: Path, options: LogOptions) -> list[Block]:
             raise InputError(
                 f"{format_path(path)} has a line without model_id, sample_id or evaluation: it is damaged."
             )
-        configs = [about.get(row.get("evaluation_result_id") or row["evaluation_name"], {}) for row in rows]
+        results = [str(row.get("evaluation_result_id") or row["evaluation_name"]).strip() for row in rows]
         cells: dict[str, Any] = {
             "model": (row["model_id"] for row in rows),
             "task": (row.get("evaluation_name") or "" for row in rows),
-            "metric": (_metric(config) for config in configs),
+            "result": results,
             "question": hidden_cells(row["sample_id"] for row in rows),
             "group": hidden_cells((row.get("metadata") or {}).get(options.group) for row in rows),
             "hash": (row.get("sample_hash") or "" for row in rows),
         }
         for key in columns:
             coders[key].add(cells[key])
-        for row, config in zip(rows, configs, strict=True):
+        for row, result in zip(rows, results, strict=True):
             score = (row["evaluation"] or {}).get("score")
-            values.append(None if score == -1 and config.get("has_unknown_level") else score)
+            values.append(None if score == -1 and about.get(result, {}).get("has_unknown_level") else score)
     names = {key: coder.finish() for key, coder in coders.items()}
     scores, _ = scores_of({"score": values}, path)
-    by_name = {_metric(config): config for config in about.values()}
-    blocks = []
-    for code, metric in enumerate(names["metric"].names):
-        config = by_name.get(metric, {})
+    # Metrics of one name may have another range or direction in another task.
+    alike: dict[Any, list[int]] = {}
+    for code, result in enumerate(names["result"].names):
+        config = about.get(result, {})
+        scale = config.get("lower_is_better"), config.get("min_score"), config.get("max_score")
+        alike.setdefault((_metric(config), *scale), []).append(code)
+    blocks: list[Block] = []
+    for (metric, *_), codes in alike.items():
+        config = about.get(names["result"].names[codes[0]], {})
         block = Block(
             format_path(path),
             "Every Eval Ever records",
@@ -370,9 +384,9 @@ def read_eval_records(path: Path, options: LogOptions) -> list[Block]:
             hashes={"sample_hash": names["hash"]},
             ranges=_range(config, metric),
             higher={metric: not config["lower_is_better"]} if "lower_is_better" in config else {},
-            warnings=_count_warning(about, len(values), path) if code == 0 else (),
+            warnings=() if blocks else _count_warning(about, len(values), path),
         )
-        blocks.append(block.keep(names["metric"].codes == np.int32(code)))
+        blocks.append(block.keep(np.isin(names["result"].codes, codes)))
     return blocks
 
 
@@ -386,7 +400,11 @@ def _about(path: Path) -> dict[str, dict[str, Any]]:
     rows = (data.get("detailed_evaluation_results") or {}).get("total_rows")
     for result in data["evaluation_results"] or ():
         config = dict(result.get("metric_config") or {}) | {"_rows": rows}
-        found |= {key: config for key in (result.get("evaluation_result_id"), result.get("evaluation_name")) if key}
+        found |= {
+            str(key).strip(): config
+            for key in (result.get("evaluation_result_id"), result.get("evaluation_name"))
+            if key
+        }
     return found
 
 

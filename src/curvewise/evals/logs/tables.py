@@ -199,7 +199,12 @@ def _is_metric(name: str, cells: Column) -> bool:
 def read_table_scores(table: Table, options: LogOptions) -> list[Block]:
     """Read a table that is in memory."""
     plain = {name: _plain_cells(cells) for name, cells in table.columns.items()}
-    commas = [name for name, cells in plain.items() if table.decimal_commas and _has_commas(cells)]
+    # Columns of numbers, some of them with a decimal comma.
+    commas = [
+        name
+        for name, cells in (plain.items() if table.decimal_commas else ())
+        if any(map(is_decimal_comma, cells)) and all(is_decimal_comma(c) or parse(c) is not None for c in cells)
+    ]
     graded = plain | {name: numbers(table, name) for name in commas}
     roles = find_eval_roles(graded, table.source, options)
     # An id such as 1,5 stays as it is.
@@ -219,12 +224,6 @@ def _plain_cells(cells: Column) -> Column:
         return None if not np.isscalar(cell) and is_missing(cell) else cell
 
     return list(map(plain, cells))
-
-
-def _has_commas(cells: Column) -> bool:
-    """Return whether cells are numbers, some of them with a decimal comma."""
-    commas = [cell for cell in cells if is_decimal_comma(cell)]
-    return bool(commas) and all(is_decimal_comma(cell) or parse(cell) is not None for cell in cells)
 
 
 def read_lines(path: Path, options: LogOptions, others: Sequence[dict[str, Any]] = ()) -> list[Block]:
@@ -286,10 +285,12 @@ def read_parquet(path: Path, options: LogOptions) -> list[Block]:
             check_unpacked(path, _BYTES_PER_ROW * file.metadata.num_rows, LARGEST_ARRAYS)
             if not file.metadata.num_rows:
                 raise InputError(f"{format_path(path)} has columns ({list_names(schema.names)}) but no rows.")
-            flat = [f.name for f in schema if not pa.types.is_nested(f.type) or pa.types.is_list(f.type)]
+            # Structs may hold whole transcripts; polars writes large lists.
+            listed = (pa.ListType, pa.LargeListType, pa.FixedSizeListType)
+            flat = [f.name for f in schema if not pa.types.is_nested(f.type) or isinstance(f.type, listed)]
             head = next(file.iter_batches(_PEEK, columns=flat)).to_pydict()
         roles = find_eval_roles(head, format_path(path), options)
-        texts = [f.name for f in schema if f.name in roles.wanted and pa.types.is_string(f.type)]
+        texts = [f.name for f in schema if f.name in roles.wanted and f.type in (pa.string(), pa.large_string())]
         with pq.ParquetFile(path, memory_map=True, read_dictionary=texts) as file:
             batches = file.iter_batches(_BATCH, columns=roles.wanted)
             pieces = (
