@@ -223,3 +223,35 @@ def test_runs_that_do_not_differ_get_no_verdict():
 def test_names_of_sources_may_be_numbers():
     both = {0: np.random.default_rng(0).random((9, 60)) < 0.3, 1: np.random.default_rng(1).random((9, 60)) < 0.3}
     assert measure_sources(both, kind="errors", baseline=0).sources == ("1",)
+
+
+def test_groups_of_one_source_count_for_all():
+    groups = np.repeat(np.arange(100), 4)
+    rng = np.random.default_rng(1)
+    one, two = ((rng.random((30, 100)) < 0.2)[:, groups] for _ in range(2))
+    both = [Predictions(runs, "errors", groups=groups) for runs in (one, two)]
+    plain = Predictions(two, "errors")
+    with quietly():
+        found = measure_sources({"all": both[0], "init": both[1]})
+        for given in ({"all": both[0], "init": plain}, {"init": plain, "all": both[0]}):
+            assert measure_sources(given).to_dict() == found.to_dict()
+        assert found.distribution_std[0].low == 0.0  # without groups four equal examples look like a real difference
+        assert compare_variances(both[0], plain).to_dict() == compare_variances(*both).to_dict()
+
+
+def test_sources_on_other_examples_are_refused():
+    one, two = errors_of(8, 200, 0.0), errors_of(8, 200, 0.0, seed=1)
+    ids = np.arange(200)
+    first = Predictions(one, "errors", example_ids=ids)
+    order = np.random.default_rng(0).permutation(200)
+    shuffled = Predictions(two[:, order], "errors", example_ids=order)
+    found = measure_sources({"all": first, "init": shuffled})
+    assert found.test_set_std == measure_sources({"all": one, "init": two}, kind="errors").test_set_std
+    other = Predictions(two, "errors", example_ids=ids + 1)
+    truth = Predictions(one.astype(int), "labels", labels=np.zeros(200, dtype=int))
+    flipped = Predictions(two.astype(int), "labels", labels=np.ones(200, dtype=int))
+    for given in ({"all": first, "init": other}, {"all": truth, "init": flipped}):
+        with pytest.raises(InputError, match="not of one test set: init has other example_ids or labels"):
+            measure_sources(given)
+    with pytest.warns(CurvewiseWarning, match="the examples of a and b are not the same: .* only those on new data"):
+        compare_variances(first, other)

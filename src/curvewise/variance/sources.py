@@ -23,7 +23,7 @@ from curvewise.types.results import FloatArray, Interval, Result, check_level, i
 from curvewise.variance.anova import FEWEST, PredictionFormat, SamplingUnits, group_codes, read_predictions, true_std
 from curvewise.variance.decompose import VarianceDecomposition
 from curvewise.variance.difference import align_examples, check_same_examples
-from curvewise.variance.variances import DRAWS, measure_split, observed_std, tail_notes, variance_ratio
+from curvewise.variance.variances import DRAWS, measure_split, observed_std, read_together, tail_notes, variance_ratio
 from curvewise.variance.votes import class_counts
 
 BLOCK_CELLS = 2**20
@@ -82,12 +82,18 @@ def measure_sources(
     if not 0 < margin < 1:
         raise InputError("must lie between 0 and 1, such as 0.1.", argument="margin", value=margin)
     check_level(level)
-    measured = {name: measure_split(given, labels, name, reading) for name, given in predictions.items()}
+    read, same_set = read_together(predictions, labels, reading)
+    measured = dict(zip(predictions, map(measure_split, read), strict=True))
     sizes = {name: (t.examples, t.binary) for name, (t, _) in measured.items()}
     if len(set(sizes.values())) > 1:
         found = ", ".join(f"{name} has {n:,}" for name, (n, _) in sizes.items())
         raise InputError(
             f"predictions are not of one test set and kind: {found} examples. Shares compare runs on the same examples."
+        )
+    if other := [name for name, same in zip(predictions, same_set, strict=True) if not same]:
+        raise InputError(
+            f"predictions are not of one test set: {other[0]} has other example_ids or labels. Shares compare runs on"
+            " the same examples."
         )
     generator, (totals, split) = np.random.default_rng(rng), measured[baseline]
     varied = {name: both for name, both in measured.items() if name != baseline}
