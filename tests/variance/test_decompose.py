@@ -792,3 +792,12 @@ def test_a_bootstrap_needs_some_resamples(resamples):
     errors = np.random.default_rng(0).random((40, 30)) < 0.3
     with pytest.raises(InputError, match="must be a whole number, 50 or more"):
         decompose_variance(errors, kind="errors", axes=("runs", "examples"), interval="bootstrap", resamples=resamples)
+
+
+def test_the_sentence_tests_at_its_level():
+    rng = np.random.default_rng(0)
+    errors = rng.random((12, 400)) < rng.normal(0.2, 0.03, (12, 1))
+    usual, strict = (decompose_variance(errors, kind="errors", level=level) for level in (0.95, 0.9999))
+    assert 0.0001 < usual.independence_pvalue < 0.05
+    assert "The errors of runs vary significantly" in usual.summary()
+    assert "The errors of runs do not vary significantly" in strict.summary()

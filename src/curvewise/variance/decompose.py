@@ -274,7 +274,7 @@ class VarianceDecomposition(Result):
             share = format_interval(self.share_interval, "fraction")
             real = f": {share} of the test-set variance is a real difference between runs."
         apart = "groups of examples" if self.groups else "examples"
-        vary = "vary" if self.independence_pvalue < 0.05 else "do not vary"
+        vary = "vary" if self.independence_pvalue < 1 - self.level else "do not vary"
         seen = format_interval(self.test_set_interval, unit).partition(" [")[0]  # in the digits of the table
         design = [f"in {self.groups:,} groups"] if self.groups else []
         design += [f"sampled {self.repeats} times each"] if self.repeats > 1 else []
