@@ -139,7 +139,7 @@ def test_runs_that_do_not_differ_and_bad_input():
     assert a.run_range == 0
     assert a.independent_std == 0
     assert any("agree on every example" in w for w in a.warnings)
-    assert a.measured_std.high == 0
+    assert 0 < a.measured_std.high < 1 / 50
     assert np.isnan(a.binomial_ratio.estimate)
     assert "nan" not in a.summary()
     with pytest.raises(InputError, match="losses"):
@@ -174,3 +174,15 @@ def test_limits_of_a_mean_accuracy_are_accuracies():
     with quietly():
         a = measure_accuracy_distribution(errors, kind="errors")
     assert a.accuracy.low == 0
+
+
+def test_a_tie_is_not_certain():
+    """The sentence said "nan times what is measured", and both intervals had no width."""
+    wrong = np.arange(60) % 6 == 0
+    tie = np.array([np.roll(wrong, k) for k in range(3)])
+    with quietly():
+        a = measure_accuracy_distribution(tie, kind="errors")
+    assert a.measured_std.estimate == 0
+    assert a.measured_std.high > 0.5 / 60
+    assert a.accuracy.low < a.accuracy.estimate < a.accuracy.high
+    assert "nan" not in a.summary()

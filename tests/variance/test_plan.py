@@ -372,3 +372,17 @@ def test_the_limits_of_a_plan_have_its_level():
         for level in (0.8, 0.99)
     ]
     assert len({plan.runs_interval for plan in plans}) == 1
+
+
+def test_a_pilot_whose_runs_tie_is_no_pilot():
+    """Two runs with as many errors each made "2 [2, 2] runs are needed", whatever the difference."""
+    wrong = np.arange(100) % 5 == 0
+    tie = Predictions(np.array([wrong, np.roll(wrong, 1)]), "errors")
+    rng = np.random.default_rng(0)
+    other = Predictions(rng.random((6, 100)) < 0.2, "errors")
+    with quietly():
+        for pilots in ((tie,), (tie, other), (other, tie)):
+            for options in ({"difference": 0.03}, {"difference": 0.03, "target": "test set"}, {}):
+                with pytest.raises(InputError, match="has 2 runs of the same error, .* Add runs to it"):
+                    plan_runs(*pilots, **options)
+        assert plan_runs(tie, distribution_std=0.05).runs > 2

@@ -255,3 +255,25 @@ def test_sources_on_other_examples_are_refused():
             measure_sources(given)
     with pytest.warns(CurvewiseWarning, match="the examples of a and b are not the same: .* only those on new data"):
         compare_variances(first, other)
+
+
+@pytest.mark.parametrize("unit", ["tie", "copies", "losses"])
+def test_runs_that_tie_are_no_sample_of_a_variance(unit):
+    """Two runs with the same number of errors were shown to vary less on new data, at p < 0.001."""
+    rng = np.random.default_rng(1)
+    wild = errors_of(20, 200, 0.1)
+    one = wild[0].astype(float)
+    tied, kind = np.array([one, one if unit == "copies" else one[::-1]]), "errors"
+    if unit == "losses":
+        tied, wild, kind = np.array([one, one]), wild + rng.normal(0, 0.1, wild.shape), "losses"
+    with quietly():
+        c = compare_variances(tied, wild, kind=kind)
+        s = measure_sources({"all": wild, "init": tied}, kind=kind)
+        decomposed = decompose_variance(tied, kind=kind)
+    assert (c.distribution_pvalue, c.verdict) == (1.0, "no difference shown")
+    assert tuple(c.distribution_ratio) == (0.0, 0.0, math.inf)
+    assert s.distribution_share[0].high == math.inf
+    assert c.test_set_std[0] == decomposed.test_set_interval
+    if unit == "tie":  # the same on this test set, which leaves much open on new data
+        assert c.distribution_std[0] == decomposed.distribution_interval
+        assert c.distribution_std[0].high > c.test_set_std[0].high / 2 > 0.02

@@ -20,7 +20,15 @@ from curvewise.errors import InputError
 from curvewise.text import format_interval, format_pvalue, format_value
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import FloatArray, Interval, Result, check_level
-from curvewise.variance.anova import clipped, measure_totals, mostly_wrong, read_predictions, run_std, split_variance
+from curvewise.variance.anova import (
+    clipped,
+    decimals,
+    measure_totals,
+    mostly_wrong,
+    read_predictions,
+    run_std,
+    split_variance,
+)
 
 NOTHING = 1e-12
 """Probability below which a number of errors is left out of the distributions."""
@@ -90,8 +98,8 @@ def measure_accuracy_distribution(
     ranges = [expected_range(pmf, runs, n, level) for pmf in pmfs]
     distance, drawn = kolmogorov(counts, pmfs[0]), sample_distances(pmfs[0], runs, np.random.default_rng(rng))
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
-    std, binomial = run_std(totals.run, level), error * (1 - error) / n
-    half = float(stdtrit(runs - 1, (1 + level) / 2)) * math.sqrt(split.test_set / runs)
+    std, binomial = run_std(totals.run, level, tied=split.tied), error * (1 - error) / n
+    half = float(stdtrit(runs - 1, (1 + level) / 2)) * math.sqrt((split.test_set or split.tied) / runs)
     notes = mostly_wrong(float(totals.run.mean()), totals.unit, given)
     if split.independent == 0:
         notes.append("the runs agree on every example: there is no variance to explain.")
@@ -218,9 +226,8 @@ class AccuracyDistribution(Result):
         )
         if self.independent_std == 0:
             return text
-        ratio, binomial = (
-            format_interval(r, write="{:.2f}".format) for r in (self.variance_ratio, self.binomial_ratio)
-        )
+        ratio, binomial = (format_interval(r, write=decimals(2)) for r in (self.variance_ratio, self.binomial_ratio))
+        compared = f": as a variance, {binomial} times what is measured" if self.measured_std.estimate else ""
         return (
             f"{text} If examples erred independently the standard deviation would be"
             f" {format_value(self.independent_std, 'fraction')} and so many runs would lie"
@@ -228,7 +235,7 @@ class AccuracyDistribution(Result):
             f" independent errors. The distributions lie {self.distance:.3f} apart (Kolmogorov;"
             f" {self.expected_distance.estimate:.3f} on average for independent errors,"
             f" {format_pvalue(self.distance_pvalue)}). The binomial standard deviation is"
-            f" {format_value(self.binomial_std, 'fraction')}: as a variance, {binomial} times what is measured."
+            f" {format_value(self.binomial_std, 'fraction')}{compared}."
         )
 
 

@@ -42,6 +42,7 @@ from curvewise.variance.anova import (
     read_predictions,
     run_std,
     split_variance,
+    tied_variance,
 )
 from curvewise.variance.votes import Votes, count_votes
 
@@ -145,7 +146,7 @@ def measure_calibration(
         groups=votes.group_number,
         error=error,
         disagreement=rate_interval(votes.disagreement, votes.groups, level),
-        measured=run_std(totals.run, level),
+        measured=run_std(totals.run, level, tied=split.tied),
         independent_std=math.sqrt(split.independent),
         distribution_variance=split.distribution,
         predicted=predicted,
@@ -556,7 +557,7 @@ def measure_bipartitions(
     disagreement, statistic, degrees = calibration
     fit = fit_tasks(wrong, n)
     error = wrong.mean(axis=0, dtype=np.float64) / n
-    stds = [run_std(column / n, level) for column in wrong.T.astype(np.float64)]
+    stds = [run_std(column / n, level, tied=tied_variance(n)) for column in wrong.T.astype(np.float64)]
     pvalues = holm(2 * stdtr(degrees, -np.abs(statistic)))
     measured = np.array([s.estimate for s in stds])
     # Equation 3 with Σ v/n² from the votes: with two classes two runs disagree with chance 2q(1 − q).

@@ -384,8 +384,7 @@ def _result(
         share = 1 - ((1 - level) / 2) ** (1 / totals.units)
         limits = robust = 0.0, share**2 / 4 if totals.unit == "fraction" else 0.0
     elif split.test_set == 0 and totals.unit == "fraction":
-        # A tie: the test errors may differ by up to half an example.
-        limits = robust = f_interval(replace(split, test_set=1 / (4 * totals.examples**2)), level)
+        limits = robust = f_interval(split, level)
     notes = [*notes, *tails.warnings(method), *few_groups(None if totals.groups is None else split.units)]
     if totals.twins and not _repeat_by_chance(totals):
         notes.append(
@@ -406,7 +405,7 @@ def _result(
         groups=None if totals.groups is None else totals.units,
         error=mean_interval(totals, split, level),
         test_set_std=math.sqrt(split.test_set),
-        test_set_interval=run_std(totals.run, level, totals.unit),
+        test_set_interval=run_std(totals.run, level, totals.unit, split.tied),
         independent_std=math.sqrt(split.independent),
         distribution_variance=split.distribution,
         distribution_std=std,

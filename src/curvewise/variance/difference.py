@@ -374,7 +374,7 @@ def read_scores(
     """
     check_keywords(reading, RunFormat)
     unit, higher_is_better = reading.get("unit"), reading.get("higher_is_better")
-    if not any(map(_is_scores, given.values())):
+    if not any(map(is_vector, given.values())):
         if unit is not None or higher_is_better is not None:
             raise InputError(
                 f"{arg('unit')} and {arg('higher_is_better')} are for one score per run; {arg('kind')} says what"
@@ -389,7 +389,7 @@ def read_scores(
         )
     for argument, values in given.items():
         # Before the unit is asked for: flags in the place of scores are the likelier mistake.
-        array = np.asarray(values) if _is_scores(values) else np.zeros(0)
+        array = np.asarray(values) if is_vector(values) else np.zeros(0)
         flags = array.dtype == bool
         if array.dtype.kind in "iuf" and unit in (None, "fraction"):
             flags = set(np.unique(array).tolist()) == {0, 1}
@@ -411,7 +411,7 @@ def read_scores(
     measure = Unit(name, name == "score" if higher_is_better is None else higher_is_better)
     scores = []
     for argument, values in given.items():
-        if not _is_scores(values):
+        if not is_vector(values):
             raise InputError(
                 f"{argument} is not one score per run, and another is: pass the same for all.", argument=argument
             )
@@ -425,7 +425,8 @@ def read_scores(
     return scores, name
 
 
-def _is_scores(values: Any) -> bool:
+def is_vector(values: Any) -> bool:
+    """Return whether values have one dimension, as one score per run has."""
     try:
         return not isinstance(values, Predictions) and np.ndim(values) == 1
     except ValueError:  # rows of unequal lengths, which are refused later

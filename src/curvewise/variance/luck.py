@@ -37,6 +37,7 @@ from curvewise.variance.anova import (
     split_variance,
 )
 from curvewise.variance.decompose import VarianceDecomposition, decompose_variance
+from curvewise.variance.difference import is_vector
 
 FEWEST_RUNS = 4
 """Fewest runs from which a correlation has an interval."""
@@ -115,7 +116,7 @@ def measure_seed_luck(
             average = Interval(float(np.mean(r)), low, high, level, "prediction")
         unit, how = totals.unit, split if isinstance(split, str) else "mask"
     else:
-        if not isinstance(second, Predictions | tuple) and np.ndim(second) == 1:
+        if not isinstance(second, tuple) and is_vector(second):
             raise InputError(f"is a second test set; for the true classes pass {arg('labels')}.", argument="second")
         if not isinstance(split, str) or split != "even-odd":
             raise InputError("is for one test set.", argument="split", remedy="Leave it out if second is given.")

@@ -147,10 +147,6 @@ def plan_runs(
         found_runs = min(p.runs for p in known.pilots)
         estimate, low, high = (end.detectable(power, found_runs) for end in ends)
         detectable = Interval(estimate, low, high, level)
-        if not detectable.estimate > 0:
-            raise InputError(
-                "shows no variation between runs or examples: nothing can be planned on it.", argument="pilot"
-            )
         difference = detectable.estimate
     name = "distribution_std" if difference is None else "difference"
     effect = abs(difference) if difference is not None else distribution_std
@@ -565,7 +561,11 @@ class Pilot:
         # Not those that a pilot brings, which may have another level.
         stds = [getattr(run_std(p.run_errors, level, p.unit), end) for p in self.pilots]
         splits = [p._split for p in self.pilots]
-        shares = [min(1.0, v.noise / v.test_set) if s else 0.0 for v, s in zip(splits, stds, strict=True)]
+        if tied := [p.runs for p in self.pilots if p.test_set_std == 0]:
+            problem = f"has {tied[0]} runs of the same error, which show no variation between runs: nothing can be"
+            remedy = f"Add runs to it, or give {arg('test_set_std')} in its place."
+            raise InputError(f"{problem} planned on it.", argument="pilot", remedy=remedy)
+        shares = [min(1.0, v.noise / v.test_set) for v in splits]
         assumed = []
         if len(stds) == 1:
             stds, shares = stds * 2, shares * 2

@@ -287,7 +287,7 @@ def measure_split(given: Predictions | VarianceDecomposition) -> tuple[Totals, V
 
 def observed_std(split: VarianceSplit, level: float, unit: str) -> Interval:
     """Return the standard deviation of test error between runs, by χ²."""
-    return normal_std(split.test_set, split.runs - 1, level, unit)
+    return normal_std(split.test_set, split.runs - 1, level, unit, split.tied)
 
 
 def tail_notes(name: str, run_errors: FloatArray) -> list[str]:
@@ -362,12 +362,15 @@ def variance_ratio(
     # count for both sides, as they do for the limits: the p-value is small only where the interval leaves 1 out.
     sides = [(1 + int(side.sum())) / (1 + draws) for side in (one - two <= 0, one - two >= 0)]
     low, high = _ratio_limits(one, two, level)
+    pvalue = min(1.0, 2 * min(sides))
+    if a.test_set == 0 or b.test_set == 0:  # no sample of a variance, as for the test set
+        low, high, pvalue = 0.0, math.inf, 1.0
     estimate = math.sqrt(_divide(max(0.0, a.distribution), max(0.0, b.distribution)))
     return VarianceRatio(
         test_set=test_set,
         test_set_pvalue=_pvalue_at(1.0, a, b, tails),
         distribution=Interval(estimate, low, high, level),
-        distribution_pvalue=min(1.0, 2 * min(sides)),
+        distribution_pvalue=pvalue,
         excess_kurtosis=excess,
     )
 
@@ -386,7 +389,7 @@ class VarianceRatio:
         Ratio of the standard deviations of true error. The estimate is NaN where neither training
         shows any, infinite where only b shows none.
     distribution_pvalue : float
-        Two-sided, against equal variances of true error.
+        Two-sided, against equal variances of true error; 1 where the runs of a training do not differ at all.
     excess_kurtosis : float
         Excess kurtosis of run errors, both trainings together, at the compatible ratio nearest to 1. Above 0 it
         widens the intervals.
