@@ -383,6 +383,6 @@ def test_a_pilot_whose_runs_tie_is_no_pilot():
     with quietly():
         for pilots in ((tie,), (tie, other), (other, tie)):
             for options in ({"difference": 0.03}, {"difference": 0.03, "target": "test set"}, {}):
-                with pytest.raises(InputError, match="has 2 runs of the same error, .* Add runs to it"):
+                with pytest.raises(InputError, match=r"has 2 runs of the same error, .* Add runs to it"):
                     plan_runs(*pilots, **options)
         assert plan_runs(tie, distribution_std=0.05).runs > 2
