@@ -11,14 +11,7 @@ from scipy import stats
 
 from curvewise.errors import InputError, quietly
 from curvewise.variance import accuracy
-from curvewise.variance.accuracy import (
-    binomial_pmf,
-    expected_range,
-    kolmogorov,
-    measure_accuracy_distribution,
-    sample_distances,
-    shrunk_rates,
-)
+from curvewise.variance.accuracy import expected_range, measure_accuracy_distribution, sample_distances, shrunk_rates
 from curvewise.variance.anova import run_std
 
 
@@ -78,12 +71,6 @@ def test_range_of_draws_is_that_of_all_outcomes():
     quantiles = np.searchsorted(np.cumsum(chance), [0.1, 0.9]) / n
     assert (got.low, got.high) == pytest.approx(tuple(quantiles))
     assert got.kind == "prediction"
-
-
-def test_binomial_pmf_at_the_ends():
-    assert binomial_pmf(5, 0.0).tolist() == [1, 0, 0, 0, 0, 0]
-    assert binomial_pmf(3, 1.0).tolist() == [0, 0, 0, 1]
-    assert kolmogorov(np.array([0, 4]), np.array([1.0, 0.0])) == 1
 
 
 @pytest.mark.slow

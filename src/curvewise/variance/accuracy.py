@@ -14,9 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln, stdtrit, xlog1py, xlogy
+from scipy.special import stdtrit
 
-from curvewise.errors import InputError
 from curvewise.text import format_interval, format_pvalue, format_value
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import FloatArray, Interval, Result, check_level
@@ -25,6 +24,7 @@ from curvewise.variance.anova import (
     decimals,
     measure_totals,
     mostly_wrong,
+    read_answers,
     read_predictions,
     run_std,
     split_variance,
@@ -78,18 +78,15 @@ def measure_accuracy_distribution(
     [0.0099, 0.0098, 0.0126]
     """
     check_level(level)
-    given = read_predictions(predictions, labels, kind=kind, axes=axes)
-    if not given.binary:
-        problem = "holds losses or repeats: accuracy needs one right or wrong answer of each run to each example."
-        remedy = "The variance of losses and of repeats can be decomposed."
-        raise InputError(problem, argument="predictions", remedy=remedy)
-    given = read_predictions(given, directed=True)
+    need = "accuracy needs one right or wrong answer of each run to each example. Their variance can be decomposed."
+    given = read_predictions(read_answers(predictions, labels, need, kind=kind, axes=axes), directed=True)
     # Independence is that of single examples: groups would change what it means.
     totals = measure_totals(replace(given, groups=None))
     split, runs, n = split_variance(totals), totals.runs, totals.examples
     error, mean = float(totals.example.mean()), 1 - float(totals.run.mean())
     wrong = np.rint(totals.run * n).astype(np.int64)
-    pmfs = [poisson_binomial_pmf(shrunk_rates(totals.example, runs)), binomial_pmf(n, error)]
+    rates = shrunk_rates(totals.example, runs)
+    pmfs = [poisson_binomial_pmf(rates), poisson_binomial_pmf(np.full(n, error))]
     # Only counts that either distribution or a run reaches: n + 1 of them are mostly zeros.
     likely = np.flatnonzero(np.maximum(*pmfs) > NOTHING)
     support = np.arange(min(likely[0], wrong.min()), max(likely[-1], wrong.max()) + 1)
@@ -257,15 +254,6 @@ def shrunk_rates(rates: FloatArray, runs: int) -> FloatArray:
     # Σ p(1 − p) = n(m(1 − m) − Var p): solve for the variance of rates that makes it R/(R − 1) times as large.
     keep = (runs * spread - most) / ((runs - 1) * spread)
     return np.clip(mean + math.sqrt(max(0.0, keep)) * (rates - mean), 0.0, 1.0)
-
-
-def binomial_pmf(n: int, p: float) -> FloatArray:
-    """Return the probabilities of 0, 1, …, n heads."""
-    # Logarithms, as binomial coefficients of ten thousand examples overflow.
-    k = np.arange(n + 1)
-    ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-    pmf: FloatArray = np.exp(ways + xlogy(k, p) + xlog1py(n - k, -p))
-    return pmf
 
 
 def kolmogorov(counts: NDArray[Any], pmf: FloatArray) -> float:

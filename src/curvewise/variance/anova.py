@@ -81,6 +81,21 @@ def read_predictions(
     return as_predictions(predictions, labels, argument=argument, directed=directed, **reading)
 
 
+def read_answers(
+    predictions: Any,
+    labels: ArrayLike | PathLike[str] | None,
+    need: str,
+    *,
+    argument: str = "predictions",
+    **reading: Unpack[PredictionFormat],
+) -> Predictions:
+    """Read predictions of which each run is right or wrong on each example; ``need`` says why nothing else will do."""
+    given = read_predictions(predictions, labels, argument=argument, **reading)
+    if not given.binary:
+        raise InputError(f"holds losses or repeats: {need}", argument=argument)
+    return given
+
+
 def check_keywords(given: Mapping[str, Any], group: Any) -> None:
     """Refuse a keyword that is not of the group, as Python does where they are listed."""
     if unknown := given.keys() - group.__optional_keys__:

@@ -9,7 +9,7 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError, arg
 from curvewise.stats.intervals import KNOWN, SampledMean, both_sampled
@@ -118,21 +118,20 @@ def align_examples(a: Predictions, b: Predictions, names: tuple[str, str] = ("a"
         return b
     if np.array_equal(a.example_ids, b.example_ids):
         return b
-    one, two = a.example_ids.tolist(), b.example_ids.tolist()
-    for ids, name in ((one, names[0]), (two, names[1])):
-        if len(set(ids)) < len(ids):
+    for ids, name in zip((a.example_ids, b.example_ids), names, strict=True):
+        if len(set(ids.tolist())) < len(ids):
             raise InputError(
                 f"example_ids of {name} names an example twice, and {names[0]} and {names[1]} list"
                 " their examples in different orders: give each example a name of its own."
             )
     # By name: files of two trainings may list one test set in different orders.
-    place = {example: i for i, example in enumerate(two)}
-    if missing := [example for example in one if example not in place]:
+    order = places_of(a.example_ids, b.example_ids)
+    if missing := order.count(-1):
         raise InputError(
-            f"{names[0]} and {names[1]} have different example_ids: {len(missing):,} examples of {names[0]} are not in"
-            f" {names[1]}, such as {missing[0]!r}. Compare them on the same test set."
+            f"{names[0]} and {names[1]} have different example_ids: {missing:,} examples of {names[0]} are not in"
+            f" {names[1]}, such as {a.example_ids.tolist()[order.index(-1)]!r}. Compare them on the same test set."
         )
-    return b.subset(examples=[place[example] for example in one])
+    return b.subset(examples=order)
 
 
 def check_same_examples(a: Predictions, b: Predictions, names: tuple[str, str] = ("a", "b")) -> None:
@@ -164,10 +163,9 @@ def pair_runs(
         one, two = getattr(a, field), getattr(b, field)
         if one is None or two is None:
             continue
-        place = {name: i for i, name in enumerate(two.tolist())}
-        order = [place.get(name, -1) for name in one.tolist()]
         if np.array_equal(one, two):
             return b, by
+        order = places_of(one, two)
         if a.runs == b.runs and sorted(order) == list(range(b.runs)):
             return b.subset(runs=order), by
         if not strict:
@@ -176,6 +174,12 @@ def pair_runs(
         what = f"run {lone!r} of {names[0]} has no partner in {names[1]}" if lone else f"their {by} are not one to one"
         raise InputError(f"{names[0]} and {names[1]} do not have the same runs: {what}.", argument="paired", value=True)
     return b, "place"
+
+
+def places_of(names: NDArray[Any], there: NDArray[Any]) -> list[int]:
+    """Return the place of each name among others; −1 where it is not among them."""
+    place = {name: i for i, name in enumerate(there.tolist())}
+    return [place.get(name, -1) for name in names.tolist()]
 
 
 def single_run_difference(a: Predictions, b: Predictions, distribution_std: float | None) -> Difference:

@@ -37,7 +37,7 @@ from curvewise.variance.anova import (
     split_variance,
 )
 from curvewise.variance.decompose import VarianceDecomposition, decompose_variance
-from curvewise.variance.difference import is_vector
+from curvewise.variance.difference import is_vector, places_of
 
 FEWEST_RUNS = 4
 """Fewest runs from which a correlation has an interval."""
@@ -337,8 +337,7 @@ def same_runs(first: Predictions, second: Predictions, names: tuple[str, str]) -
         )
     if first.run_ids is None or second.run_ids is None:
         return np.arange(first.runs)
-    place = {name: i for i, name in enumerate(second.run_ids.tolist())}
-    order = [place.get(name, -1) for name in first.run_ids.tolist()]
+    order = places_of(first.run_ids, second.run_ids)
     if min(order) < 0:
         missing = brief(first.run_ids[order.index(-1)])
         raise InputError(
@@ -431,14 +430,26 @@ def compare_test_sets(
             splits[name] = decompose_variance(p, interval=interval, level=level, resamples=resamples, rng=rng)
         notes += [prefix(f"{name}: ", text) for text in splits[name].warnings]
     errors = {name: splits[name].run_errors[order[name]] for name in names}
-    pairs = _pairs(splits, errors, level)
+    couples = list(combinations(names, 2))
+    found = [correlate(errors[a], errors[b], level) for a, b in couples]
+    pvalues = np.array([p for _, p in found])
+    adjusted, known = np.full(len(couples), math.nan), ~np.isnan(pvalues)
+    adjusted[known] = holm(pvalues[known])
+    pairs = []
+    for (a, b), (r, p), q in zip(couples, found, adjusted.tolist(), strict=True):
+        stable = min(splits[s].distribution_interval.low for s in (a, b)) > 0
+        # Different examples have independent noise, so that the covariance needs no correction, only the
+        # variances do.
+        noise = [s.test_set_std**2 - s.distribution_variance for s in (splits[a], splits[b])]
+        true = true_correlation(errors[a], errors[b], noise, stable, level)
+        pairs.append(TestSetPair(a, b, r, r.estimate**2, p, q, true, stable))
     if unstable := sum(not p.stable for p in pairs):
         notes.append(
             f"the correlation of true errors is unknown for {unstable} of {len(pairs)} pairs: the true variance on one"
             " of their sets does not differ significantly from 0."
         )
     warn_all(notes)
-    return TestSetComparison(runs, names, splits, pairs, level, tuple(notes), errors)
+    return TestSetComparison(runs, names, splits, tuple(pairs), level, tuple(notes), errors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -568,25 +579,6 @@ class TestSetPair:
     adjusted: float
     true_correlation: Interval
     stable: bool
-
-
-def _pairs(
-    splits: Mapping[str, VarianceDecomposition], errors: Mapping[str, FloatArray], level: float
-) -> tuple[TestSetPair, ...]:
-    names = list(combinations(splits, 2))
-    found = [correlate(errors[a], errors[b], level) for a, b in names]
-    pvalues = np.array([p for _, p in found])
-    adjusted, known = np.full(len(names), math.nan), ~np.isnan(pvalues)
-    adjusted[known] = holm(pvalues[known])
-    pairs = []
-    for (a, b), (r, p), q in zip(names, found, adjusted, strict=True):
-        stable = min(splits[s].distribution_interval.low for s in (a, b)) > 0
-        # Different examples have independent noise, so that the covariance needs no correction, only the
-        # variances do.
-        noise = [s.test_set_std**2 - s.distribution_variance for s in (splits[a], splits[b])]
-        true = true_correlation(errors[a], errors[b], noise, stable, level)
-        pairs.append(TestSetPair(a, b, r, r.estimate**2, p, float(q), true, stable))
-    return tuple(pairs)
 
 
 def true_correlation(x: FloatArray, y: FloatArray, noise: Sequence[float], stable: bool, level: float) -> Interval:

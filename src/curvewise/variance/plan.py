@@ -142,21 +142,23 @@ def plan_runs(
             f"a plan answers one question at a time: pass {arg('difference')} (between two trainings) or"
             f" {arg('distribution_std')} (to be told from 0)."
         )
-    if detects:
-        ends = [known.difference_power(level, end)[0] for end in ("estimate", "low", "high")]
-        found_runs = min(p.runs for p in known.pilots)
-        estimate, low, high = (end.detectable(power, found_runs) for end in ends)
-        detectable = Interval(estimate, low, high, level)
-        difference = detectable.estimate
-    name = "distribution_std" if difference is None else "difference"
-    effect = abs(difference) if difference is not None else distribution_std
-    if effect is None or not 0 < effect < math.inf:
-        raise InputError("must be a number other than 0, such as 0.002.", argument=name, value=effect)
     if not 0 < power < 1:
         raise InputError("must lie between 0 and 1, such as 0.8.", argument="power", value=power)
     if target not in TARGETS:
         raise InputError(f"is not known: use one of {', '.join(TARGETS)}.", argument="target", value=target)
     runs_max = check_whole(runs_max, "runs_max", 2)
+    # The pilot's standard deviations are uncertain themselves: plan at both of their limits as well.
+    sides = ("estimate", "low", "high") if known.pilots and distribution_std is None else ()
+    ends = [known.difference_power(level, side)[0] for side in sides]
+    detectable, runs = None, None
+    if detects:
+        runs = min(p.runs for p in known.pilots)
+        detectable = Interval(*(end.detectable(power, runs) for end in ends), level=level)
+        difference = detectable.estimate
+    name = "distribution_std" if difference is None else "difference"
+    effect = abs(difference) if difference is not None else distribution_std
+    if effect is None or not 0 < effect < math.inf:
+        raise InputError("must be a number other than 0, such as 0.002.", argument=name, value=effect)
     model: DifferencePower | VariancePower
     if difference is None:
         model = VariancePower(known.noise(), effect, known.size or 1e9, level)
@@ -164,13 +166,11 @@ def plan_runs(
     else:
         model, assumed = known.difference_power(level)
     warnings = [] if difference is None or detects else _too_large(effect, known.pilots)
-    runs, limits, wanted = found_runs if detects else fewest_runs(model, effect, power, runs_max), None, None
-    # The pilot's standard deviations are uncertain themselves: plan at both of their limits as well.
-    if difference is not None and known.pilots and not detects:
-        models = [known.difference_power(level, end)[0] for end in ("low", "high")]
-        found = [runs, *(fewest_runs(m, effect, power, runs_max) for m in models)]
-        estimate, low, high = (math.inf if r is None else float(r) for r in found)
-        limits = Interval(estimate, low, high, level)
+    limits, wanted = None, None
+    if detectable is None:
+        runs = fewest_runs(model, effect, power, runs_max)
+        found = (fewest_runs(end, effect, power, runs_max) for end in ends)
+        limits = Interval(*(math.inf if n is None else float(n) for n in found), level=level) if ends else None
     if runs is None and isinstance(model, DifferencePower) and model.example_part:
         wanted = _in_examples(model.examples_needed(effect, power, runs_max), known.examples_in_set, known.groups)
     most = min(runs_max, max(100, 10 * (runs or 0)))
@@ -187,7 +187,7 @@ def plan_runs(
         effect=effect,
         runs=runs,
         runs_interval=limits,
-        detectable=detectable if detects else None,
+        detectable=detectable,
         examples_needed=wanted,
         runs_max=runs_max,
         power=power,
