@@ -8,7 +8,7 @@ runs on the test set, the part that independent errors explain, and the variance
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, TypedDict, Unpack
@@ -639,6 +639,12 @@ def mean_interval(totals: Totals, split: VarianceSplit, level: float) -> Interva
         split.noise / split.runs,
     ).interval(level)
     return clipped(mean) if binary else mean
+
+
+def interval_of(ends: Iterable[float], level: float) -> Interval:
+    """Return an interval from its estimate, lower and upper limit."""
+    estimate, low, high = map(float, ends)
+    return Interval(estimate, low, high, level)
 
 
 def clipped(interval: Interval) -> Interval:

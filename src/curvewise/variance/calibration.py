@@ -35,6 +35,7 @@ from curvewise.variance.anova import (
     clipped,
     decimals,
     example_variance,
+    interval_of,
     mean_interval,
     mean_test,
     measure_totals,
@@ -130,9 +131,7 @@ def measure_calibration(
     predicted = _predicted(votes, error, moments["spread"][0].estimate)
     # The variance of true error is added as estimated: its own interval is not in that of the total.
     added = (1 - 1 / votes.examples) * max(0.0, split.distribution)
-    total = {
-        name: Interval(*np.sqrt(np.array([*i]) ** 2 + added).tolist(), level=level) for name, i in predicted.items()
-    }
+    total = {name: interval_of(np.sqrt(np.array([*i]) ** 2 + added), level) for name, i in predicted.items()}
     rejected = min(check.adjusted for check in checks) < 1 - level
     within = all(1 / (1 + tolerance) <= r.low and r.high <= 1 + tolerance for r in ratios.values())
     verdict = ("close" if within else "fails") if rejected else "holds" if within else "undecided"
@@ -309,7 +308,7 @@ def _predicted(votes: Votes, error: Interval, spread: Interval) -> dict[str, Int
     else:  # theorem 4, and the exact mean of which it is the lower bound
         calibrated = np.array([spread.estimate, max(0.0, spread.low), spread.high])
         variances |= {"calibrated": calibrated / n, "lower_bound": ends / (n * k)}
-    return {name: Interval(*np.sqrt(v).tolist(), level=error.level) for name, v in variances.items()}
+    return {name: interval_of(np.sqrt(v), error.level) for name, v in variances.items()}
 
 
 def measure_moments(
@@ -754,7 +753,7 @@ def _jackknifed_log(values: FloatArray, level: float) -> Interval:
         return Interval(float(values[0]), math.nan, math.nan, level)
     logs, degrees = np.log(values), len(values) - 2
     half = float(stdtrit(degrees, (1 + level) / 2)) * math.sqrt(float(np.var(logs[1:])) * degrees)
-    return Interval(*np.exp([logs[0], logs[0] - half, logs[0] + half]).tolist(), level=level)
+    return interval_of(np.exp([logs[0], logs[0] - half, logs[0] + half]), level)
 
 
 def task_errors(predictions: Predictions, votes: Votes, sides: NDArray[np.bool_]) -> NDArray[np.float32]:

@@ -436,13 +436,13 @@ def compare_test_sets(
     adjusted, known = np.full(len(couples), math.nan), ~np.isnan(pvalues)
     adjusted[known] = holm(pvalues[known])
     pairs = []
-    for (a, b), (r, p), q in zip(couples, found, adjusted.tolist(), strict=True):
+    for (a, b), (r, pvalue), q in zip(couples, found, adjusted.tolist(), strict=True):
         stable = min(splits[s].distribution_interval.low for s in (a, b)) > 0
         # Different examples have independent noise, so that the covariance needs no correction, only the
         # variances do.
         noise = [s.test_set_std**2 - s.distribution_variance for s in (splits[a], splits[b])]
         true = true_correlation(errors[a], errors[b], noise, stable, level)
-        pairs.append(TestSetPair(a, b, r, r.estimate**2, p, q, true, stable))
+        pairs.append(TestSetPair(a, b, r, r.estimate**2, pvalue, q, true, stable))
     if unstable := sum(not p.stable for p in pairs):
         notes.append(
             f"the correlation of true errors is unknown for {unstable} of {len(pairs)} pairs: the true variance on one"

@@ -19,7 +19,7 @@ from curvewise.stats.tests import sequential_design
 from curvewise.text import format_interval, format_size, format_target, format_value
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole, interval_lists
-from curvewise.variance.anova import DisplayUnit, measure_totals, read_predictions, run_std
+from curvewise.variance.anova import DisplayUnit, interval_of, measure_totals, read_predictions, run_std
 from curvewise.variance.compare import RunComparison
 from curvewise.variance.decompose import VarianceDecomposition, decompose_variance, decomposition_of
 from curvewise.variance.difference import (
@@ -153,7 +153,7 @@ def plan_runs(
     detectable, runs = None, None
     if detects:
         runs = min(p.runs for p in known.pilots)
-        detectable = Interval(*(end.detectable(power, runs) for end in ends), level=level)
+        detectable = interval_of((end.detectable(power, runs) for end in ends), level)
         difference = detectable.estimate
     name = "distribution_std" if difference is None else "difference"
     effect = abs(difference) if difference is not None else distribution_std
@@ -170,7 +170,7 @@ def plan_runs(
     if detectable is None:
         runs = fewest_runs(model, effect, power, runs_max)
         found = (fewest_runs(end, effect, power, runs_max) for end in ends)
-        limits = Interval(*(math.inf if n is None else float(n) for n in found), level=level) if ends else None
+        limits = interval_of((math.inf if n is None else n for n in found), level) if ends else None
     if runs is None and isinstance(model, DifferencePower) and model.example_part:
         wanted = _in_examples(model.examples_needed(effect, power, runs_max), known.examples_in_set, known.groups)
     most = min(runs_max, max(100, 10 * (runs or 0)))
