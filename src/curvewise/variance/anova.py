@@ -519,13 +519,6 @@ class Tails:
         furthest = max(OUTLIER * (1 + 10 / self.runs**1.5), float(-ndtri(0.005 / self.runs)))
         return self.excess_kurtosis > limit or self.outlier > furthest
 
-    @property
-    def method(self) -> str:
-        """Name of the interval to take."""
-        if not self.heavy:
-            return "F"
-        return "bootstrap" if self.runs >= ENOUGH else "robust"
-
     def warnings(self, method: str) -> list[str]:
         """Warn of an interval that may not cover."""
         if self.runs < FEWEST:

@@ -139,11 +139,12 @@ def decompose_variance(
     resamples = None if resamples is None else check_whole(resamples, "resamples", FEWEST_RESAMPLES)
     totals = replace(measure_totals(given), assumed=given.assumed and given.kind == "errors")
     split, tails, influence = split_variance(totals), judge_tails(totals.run), measure_influence(given)
-    method = interval if interval != "auto" else tails.method
-    # Runs that differ in few examples: which examples were drawn then matters more than the number of runs.
-    if interval == "auto" and method == "F" and influence.share > UNEVEN * 2 / (given.runs - 1):
-        method = "robust"
-    limits = None
+    method, limits = interval, None
+    if interval == "auto":
+        # Runs that differ in few examples: which examples were drawn then matters more than the number of runs.
+        uneven = influence.share > UNEVEN * 2 / (given.runs - 1)
+        method = "robust" if tails.heavy or uneven else "F"
+        method = "bootstrap" if tails.heavy and given.runs >= ENOUGH else method
     if method == "bootstrap":
         # 2,000 resamples, or as many of them (200 at least) as the size of the data allows.
         count = resamples or int(np.clip(WORK / (4.0 * given.runs * totals.units), 200, 2000))

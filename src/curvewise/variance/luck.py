@@ -104,7 +104,12 @@ def measure_seed_luck(
         # All splits in one pass over the data: each is one more column of weights.
         halves = random_halves(given, splits, generator)
         masks = np.column_stack([split_in_two(given, split, generator), halves])
-        sums, size = part_errors(given, masks), np.count_nonzero(masks, axis=0)
+        # Sums of 0/1 errors are exact in single precision, which is twice as fast.
+        exact = given.binary and given.examples < 2**24
+        precision: type[np.floating[Any]] = np.float32 if exact else np.float64
+        weights, size = masks.astype(precision), np.count_nonzero(masks, axis=0)
+        parts = [block.astype(precision) @ weights for _, block in given.error_blocks()]
+        sums = np.concatenate(parts).astype(np.float64)
         firsts, seconds = sums / size, (totals.run[:, None] * given.examples - sums) / (given.examples - size)
         one, two = firsts[:, 0], seconds[:, 0]
         sizes = int(size[0]), given.examples - int(size[0])
@@ -289,16 +294,6 @@ def random_halves(predictions: Predictions, count: int, rng: np.random.Generator
     for j in range(count):
         masks[rng.permutation(units)[: units // 2], j] = True
     return masks if codes is None else masks[codes]
-
-
-def part_errors(predictions: Predictions, masks: NDArray[np.bool_]) -> FloatArray:
-    """Return the total error of each run on each part (runs × parts), a block of runs at a time."""
-    # Sums of 0/1 errors are exact in single precision, which is twice as fast.
-    exact = predictions.binary and predictions.examples < 2**24
-    precision: type[np.floating[Any]] = np.float32 if exact else np.float64
-    weights = masks.astype(precision)
-    sums = [block.astype(precision) @ weights for _, block in predictions.error_blocks()]
-    return np.concatenate(sums).astype(np.float64)
 
 
 def expected_correlation(share: float, sizes: tuple[int, int]) -> float:

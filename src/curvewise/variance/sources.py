@@ -565,14 +565,10 @@ class Crossed:
         self.runs, self.examples = runs, examples
         self._sampled = SamplingUnits(examples, groups)
         self.sizes = self._sampled.sizes
+        self.units = len(self.sizes)
         self.by_run = np.zeros((count, runs))
         self.by_unit = np.zeros((count, self.units))
         self._products = np.zeros((count, count))
-
-    @property
-    def units(self) -> int:
-        """Number of examples, or of groups of them."""
-        return len(self.sizes)
 
     @property
     def means(self) -> FloatArray:
@@ -618,10 +614,6 @@ class CrossedMean:
         degrees = np.array([runs - 1.0, cluster_degrees(crossed.sizes)])
         self.degrees = min(satterthwaite(self.variance, np.array([by_run, by_unit]), degrees), 1e9)
 
-    def half_width(self, level: float) -> float:
-        """Half of a t interval."""
-        return float(stdtrit(self.degrees, (1 + level) / 2)) * math.sqrt(self.variance)
-
     def rate(self, level: float) -> Interval:
         """The interval of a rate: that of as many independent answers as have this variance.
 
@@ -659,6 +651,6 @@ def _fraction(crossed: Crossed, weight: float, level: float) -> Interval:
     # Linearised (Fieller's first order): the numerator minus ratio × denominator has mean 0.
     ratio = float(twins / seeds)
     gap = CrossedMean(crossed, (1.0, -ratio), (1.0, -ratio * weight))
-    half = gap.half_width(level) / float(seeds)
+    half = float(stdtrit(gap.degrees, (1 + level) / 2)) * math.sqrt(gap.variance) / float(seeds)
     high = max(ratio + half, gap.unseen(level) / float(seeds))
     return Interval(ratio, max(0.0, ratio - half), high, level)
