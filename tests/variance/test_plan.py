@@ -386,3 +386,13 @@ def test_a_pilot_whose_runs_tie_is_no_pilot():
                 with pytest.raises(InputError, match=r"has 2 runs of the same error, .* Add runs to it"):
                     plan_runs(*pilots, **options)
         assert plan_runs(tie, distribution_std=0.05).runs > 2
+
+
+def test_examples_do_not_stand_in_for_runs_that_differ():
+    """Only the noise in the variance between runs gets smaller with more examples."""
+    rng = np.random.default_rng(5)
+    pilots = [Predictions(rng.random((12, 300)) < rng.normal(0.3, 0.05, (12, 1)), "errors") for _ in range(2)]
+    plan = plan_runs(*pilots, difference=0.02)
+    assert plan.examples_at(10) is None
+    alike = [Predictions(rng.random((12, 300)) < 0.3, "errors") for _ in range(2)]
+    assert plan_runs(*alike, difference=0.02).examples_at(10) > 300

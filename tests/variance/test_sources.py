@@ -277,3 +277,15 @@ def test_runs_that_tie_are_no_sample_of_a_variance(unit):
     if unit == "tie":  # the same on this test set, which leaves much open on new data
         assert c.distribution_std[0] == decomposed.distribution_interval
         assert c.distribution_std[0].high > c.test_set_std[0].high / 2 > 0.02
+
+
+def test_the_kurtosis_is_pooled_at_the_ratio_nearest_to_1():
+    rng = np.random.default_rng(3)
+    x, y = 10 * rng.laplace(size=20), rng.laplace(size=20)
+    ratio = variance_ratio(*(split(v.var(ddof=1), noise=0.0) for v in (x, y)), (x, y))
+    assert ratio.test_set.low > 1
+    trimmed = [np.sort(v)[2:-2].mean() for v in (x, y)]  # ⌊n/(2√(n − 4))⌋ values less at each end (Bonett)
+    scales = ratio.test_set.low, 1.0
+    fourth = sum((((v - t) / s) ** 4).sum() for v, t, s in zip((x, y), trimmed, scales, strict=True))
+    square = sum((((v - v.mean()) / s) ** 2).sum() for v, s in zip((x, y), scales, strict=True))
+    assert ratio.excess_kurtosis == pytest.approx(40 * fourth / square**2 - 3)
