@@ -493,3 +493,33 @@ def test_two_trainings_of_a_store_are_named_in_one_go_and_in_python_too(call, tm
     assert planned["runs"] == cw.plan_runs(difference=0.1, pilot=pilot).runs
     assert str(cw.compare_runs(*runs)).startswith("mlp16 is significantly better than mlp2")
     assert "b is significantly better than a" in str(cw.compare_runs(runs[0], runs[1].errors(), kind="errors"))
+
+
+def test_options_of_predictions_are_refused_for_scores(call, tmp_path):
+    """``--where n=300`` was ignored, and the runs of all sizes compared."""
+    table = tmp_path / "scores.csv"
+    table.write_text("model,n,loss\n" + "".join(f"{m},{n},{n + i}\n" for m in "ab" for n in (1, 2) for i in range(3)))
+    options = ("variance", "compare", table, "--scores", "--by", "model", "--unit", "loss")
+    assert call(*options).code == 0
+    for option, value in (("where", "n=1"), ("learner", "a"), ("kind", "losses"), ("groups", table)):
+        seen = call(*options, f"--{option}", value)
+        assert seen.code == 2
+        assert f"--{option} is for predictions" in seen.err
+    totals = ("variance", "decompose", table, "--scores", "--counts", table, "--interval", "robust")
+    assert "--interval robust needs the predictions" in call(*totals).err
+
+
+def test_groups_count_for_the_twins_of_a_store(call, tmp_path):
+    from curvewise.store.write import write_run
+
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(10), 30)
+    for seed in range(6):
+        answers = rng.integers(0, 3, 10)[groups]
+        for poke in (None, {"epoch": 0, "factor": 1.001}):
+            coordinates = {"learner": "a", "seed": seed} | ({"poke": poke} if poke else {})
+            write_run(tmp_path / "store", coordinates, answers, labels=np.zeros(300, dtype=int))
+    np.savetxt(tmp_path / "groups.txt", groups, fmt="%d")
+    seen = call("variance", "twins", tmp_path / "store", "--groups", tmp_path / "groups.txt", "--json")
+    assert seen.code == 0, seen.err
+    assert seen.document["groups"] == 10

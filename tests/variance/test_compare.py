@@ -1084,3 +1084,17 @@ def test_pairs_whose_seeds_are_not_one_to_one_are_refused():
     with pytest.raises(InputError, match="their seeds are not one to one"):
         compare_runs(one, moved, paired=True)
     assert compare_runs(one, two, paired=True)._parts.b.tolist() == b.mean(axis=1).tolist()
+
+
+@quiet
+def test_two_runs_that_err_alike_vary_no_more_than_they_disagree():
+    """With err/2n alone, two nearly equal networks of high error were compared as loosely as any two."""
+    one = np.arange(400) % 2 == 0
+    two = one.copy()
+    two[:10:2] = False
+    c = compare_runs(one[None], two[None], kind="errors")
+    apart = one.astype(float) - two
+    by_example = apart.var(ddof=1) / 400
+    assert by_example < one.mean() / 800 / 5
+    half = stats.t.ppf(0.975, 2 * 399) * np.sqrt(2 * by_example)
+    assert tuple(c.test_set_difference)[1:] == pytest.approx((apart.mean() - half, apart.mean() + half))

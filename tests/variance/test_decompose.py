@@ -792,3 +792,33 @@ def test_a_bootstrap_needs_some_resamples(resamples):
     errors = np.random.default_rng(0).random((40, 30)) < 0.3
     with pytest.raises(InputError, match="must be a whole number, 50 or more"):
         decompose_variance(errors, kind="errors", axes=("runs", "examples"), interval="bootstrap", resamples=resamples)
+
+
+def test_the_sentence_tests_at_its_level():
+    rng = np.random.default_rng(0)
+    errors = rng.random((12, 400)) < rng.normal(0.2, 0.03, (12, 1))
+    usual, strict = (decompose_variance(errors, kind="errors", level=level) for level in (0.95, 0.9999))
+    assert 0.0001 < usual.independence_pvalue < 0.05
+    assert "The errors of runs vary significantly" in usual.summary()
+    assert "The errors of runs do not vary significantly" in strict.summary()
+
+
+@quiet
+@pytest.mark.parametrize("failed", [0.35, 0.9])
+def test_the_robust_interval_is_that_of_the_documentation(failed):
+    """By scipy: fewer degrees of freedom for heavy tails, which also reach further down."""
+    rng = np.random.default_rng(4)
+    rates = np.append(rng.normal(0.2, 0.03, 8), failed)
+    errors = rng.random((9, 500)) < rates[:, None]
+    v = decompose_variance(errors, kind="errors")
+    runs, n = errors.shape
+    seen, independent = errors.mean(axis=1).var(ddof=1), errors.var(axis=0, ddof=1).sum() / n**2
+    noise = (independent - seen / n) * n / (n - 1)
+    kurtosis = stats.kurtosis(errors.mean(axis=1), bias=False)
+    assert kurtosis > 1
+    degrees = 2 / (kurtosis / runs + 2 / (runs - 1))
+    low, high = stats.f.ppf([0.025, 0.975], degrees, (runs - 1) * (n - 1))
+    below = min(seen / high, seen * max(0.0, 1 - stats.norm.ppf(0.975) / np.sqrt(2 * degrees)) ** 2)
+    expected = np.sqrt(np.maximum(0.0, [below - noise, seen / low - noise]))
+    assert tuple(v.robust_interval)[1:] == pytest.approx(np.minimum(expected, 0.5))
+    assert v.method == "robust"

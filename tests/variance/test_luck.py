@@ -213,3 +213,8 @@ def test_golden(fashion):
     assert luck.gain_first.estimate == pytest.approx(0.0033, abs=5e-5)
     assert luck.gain_second.low > 0
     assert luck.gain_second.high < luck.gain_first.low
+
+
+def test_rows_of_unequal_length_are_refused():
+    with pytest.raises(InputError, match="second"):
+        measure_seed_luck(np.eye(6, 9, dtype=int), [[0, 1], [1]], kind="errors")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import CurvewiseWarning, InputError, quietly
 from curvewise.types import Predictions
 from curvewise.variance.decompose import decompose_variance
 from curvewise.variance.luck import compare_test_sets, true_correlation
@@ -59,7 +59,8 @@ def test_true_correlation_is_found_and_covered(rho):
     found = []
     for _ in range(90):
         a, b = two(rng, 60, 800, rho, 0.04)
-        found.append(compare_test_sets({"a": a, "b": b}).pairs[0])
+        with quietly():  # F, although it is too narrow for some: only the bootstrap of these takes long
+            found.append(compare_test_sets({"a": a, "b": b}, interval="F").pairs[0])
     values = np.array([p.true_correlation.estimate for p in found])
     assert values.mean() == pytest.approx(rho, abs=4 * values.std() / np.sqrt(90) + 0.01)
     assert np.mean([rho in p.true_correlation for p in found]) >= 0.89

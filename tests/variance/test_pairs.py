@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.stats import fisher_exact
+from scipy.stats import fisher_exact, t
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.stats import benjamini_hochberg, holm
@@ -283,3 +283,17 @@ def test_pairs_that_are_no_pairs_are_refused():
     errors = np.random.default_rng(0).random((20, 30)) < 0.2
     with pytest.raises(InputError, match="give two examples for each"):
         measure_dependent_pairs(errors, pairs=[7, 9], axes=("runs", "examples"))
+
+
+def test_intervals_of_the_pairs_found_have_the_level_that_the_search_leaves():
+    rng = np.random.default_rng(6)
+    errors = rng.random((300, 20)) < 0.3
+    errors[:, 1:10:2] = errors[:, :10:2] ^ (rng.random((300, 5)) < 0.1)
+    strict, bh = (
+        measure_dependent_pairs(errors, axes=("runs", "examples"), multiplicity=how) for how in ("holm", "bh")
+    )
+    assert strict.dependent == bh.dependent == 5
+    # Benjamini and Yekutieli (2005): 5 of 190 pairs were found.
+    expected = t.ppf(1 - 0.05 * 5 / 190 / 2, 299) / t.ppf(1 - 0.05 / 190 / 2, 299)
+    for one, other in zip(strict.differences, bh.differences, strict=True):
+        assert other.width / one.width == pytest.approx(expected)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import f as f_distribution
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import CurvewiseWarning, InputError, quietly
 from curvewise.stats.power import t_power
 from curvewise.types import Predictions
 from curvewise.variance.anova import f_interval, measure_totals, split_variance
@@ -320,3 +320,79 @@ def test_pilots_are_matched_by_the_names_of_examples_and_runs():
     pairs = {"difference": 0.02, "paired": True, "target": "test set"}
     assert plan_runs(one, swapped, **pairs).runs == plan_runs(one, two, **pairs).runs
     assert plan_runs(one, two, **pairs).runs < plan_runs(one, two, difference=0.02, target="test set").runs
+
+
+@pytest.mark.parametrize("options", [{"difference": 0.05}, {}, {"difference": 0.05, "paired": True}])
+def test_groups_of_one_example_change_nothing(options):
+    """The runs of a pilot of one training were counted among its groups, but not among its examples."""
+    rng = np.random.default_rng(3)
+    errors = rng.random((5, 150)) < rng.random(150) ** 2
+    pilots = [Predictions(errors, "errors", groups=groups) for groups in (None, np.arange(150))]
+    plain, grouped = (plan_runs(pilot, **options) for pilot in pilots)
+    assert grouped.table_detectable == pytest.approx(plain.table_detectable)
+    assert grouped.examples_needed == pytest.approx(plain.examples_needed) if plain.examples_needed else True
+
+
+def test_examples_in_groups_are_counted_as_examples():
+    """Plans called groups of examples examples: 40 groups of 5 were a test set of 40."""
+    rng = np.random.default_rng(2)
+    groups = np.repeat(np.arange(40), 5)
+    a, b = ((rng.random((8, 40)) < 0.2 + rng.uniform(0, 0.2, 40))[:, groups] for _ in range(2))
+    with quietly():
+        plan = plan_runs(*(Predictions(runs, "errors", groups=groups) for runs in (a, b)), difference=0.02)
+        single = plan_runs(*(Predictions(runs[:, ::5], "errors") for runs in (a, b)), difference=0.02)
+    assert (plan.runs, plan.examples, plan.groups) == (None, 200, 40)
+    assert (single.examples, single.groups) == (40, None)
+    assert plan.examples_needed == 5 * single.examples_needed
+    assert plan.examples_at(200) == 5 * single.examples_at(200)
+    assert "The test set of 200 examples in 40 groups is too small" in plan.summary()
+    assert "in groups of the same size" in plan.summary()
+
+
+def test_pilots_are_of_one_test_set_and_kind():
+    rng = np.random.default_rng(0)
+    errors, losses = rng.random((6, 50)) < 0.3, rng.random((6, 50))
+    pairs = [
+        [Predictions(errors, "errors"), Predictions(losses, "losses")],
+        [Predictions(errors.astype(int), "labels", labels=np.full(50, k)) for k in (0, 1)],
+    ]
+    for pair, message in zip(pairs, ("kind", "different labels"), strict=True):
+        with pytest.raises(InputError, match=message):
+            plan_runs(*pair, difference=0.1)
+    with pytest.raises(InputError, match="unit of a is 'fraction', that of b 'loss'"):
+        plan_runs(difference=0.1, pilot=tuple(decompose_variance(p) for p in pairs[0]))
+
+
+def test_the_limits_of_a_plan_have_its_level():
+    rng = np.random.default_rng(1)
+    a, b = (Predictions(rng.random((7, 300)) < 0.2, "errors") for _ in range(2))
+    plans = [plan_runs(a, b, difference=0.03, level=0.8)]
+    plans += [
+        plan_runs(*(decompose_variance(p, level=level) for p in (a, b)), difference=0.03, level=0.8)
+        for level in (0.8, 0.99)
+    ]
+    assert len({plan.runs_interval for plan in plans}) == 1
+
+
+def test_a_pilot_whose_runs_tie_is_no_pilot():
+    """Two runs with as many errors each made "2 [2, 2] runs are needed", whatever the difference."""
+    wrong = np.arange(100) % 5 == 0
+    tie = Predictions(np.array([wrong, np.roll(wrong, 1)]), "errors")
+    rng = np.random.default_rng(0)
+    other = Predictions(rng.random((6, 100)) < 0.2, "errors")
+    with quietly():
+        for pilots in ((tie,), (tie, other), (other, tie)):
+            for options in ({"difference": 0.03}, {"difference": 0.03, "target": "test set"}, {}):
+                with pytest.raises(InputError, match=r"has 2 runs of the same error, .* Add runs to it"):
+                    plan_runs(*pilots, **options)
+        assert plan_runs(tie, distribution_std=0.05).runs > 2
+
+
+def test_examples_do_not_stand_in_for_runs_that_differ():
+    """Only the noise in the variance between runs gets smaller with more examples."""
+    rng = np.random.default_rng(5)
+    pilots = [Predictions(rng.random((12, 300)) < rng.normal(0.3, 0.05, (12, 1)), "errors") for _ in range(2)]
+    plan = plan_runs(*pilots, difference=0.02)
+    assert plan.examples_at(10) is None
+    alike = [Predictions(rng.random((12, 300)) < 0.3, "errors") for _ in range(2)]
+    assert plan_runs(*alike, difference=0.02).examples_at(10) > 300

@@ -223,3 +223,69 @@ def test_runs_that_do_not_differ_get_no_verdict():
 def test_names_of_sources_may_be_numbers():
     both = {0: np.random.default_rng(0).random((9, 60)) < 0.3, 1: np.random.default_rng(1).random((9, 60)) < 0.3}
     assert measure_sources(both, kind="errors", baseline=0).sources == ("1",)
+
+
+def test_groups_of_one_source_count_for_all():
+    groups = np.repeat(np.arange(100), 4)
+    rng = np.random.default_rng(1)
+    one, two = ((rng.random((30, 100)) < 0.2)[:, groups] for _ in range(2))
+    both = [Predictions(runs, "errors", groups=groups) for runs in (one, two)]
+    plain = Predictions(two, "errors")
+    with quietly():
+        found = measure_sources({"all": both[0], "init": both[1]})
+        for given in ({"all": both[0], "init": plain}, {"init": plain, "all": both[0]}):
+            assert measure_sources(given).to_dict() == found.to_dict()
+        assert found.distribution_std[0].low == 0.0  # without groups four equal examples look like a real difference
+        assert compare_variances(both[0], plain).to_dict() == compare_variances(*both).to_dict()
+
+
+def test_sources_on_other_examples_are_refused():
+    one, two = errors_of(8, 200, 0.0), errors_of(8, 200, 0.0, seed=1)
+    ids = np.arange(200)
+    first = Predictions(one, "errors", example_ids=ids)
+    order = np.random.default_rng(0).permutation(200)
+    shuffled = Predictions(two[:, order], "errors", example_ids=order)
+    found = measure_sources({"all": first, "init": shuffled})
+    assert found.test_set_std == measure_sources({"all": one, "init": two}, kind="errors").test_set_std
+    other = Predictions(two, "errors", example_ids=ids + 1)
+    truth = Predictions(one.astype(int), "labels", labels=np.zeros(200, dtype=int))
+    flipped = Predictions(two.astype(int), "labels", labels=np.ones(200, dtype=int))
+    for given in ({"all": first, "init": other}, {"all": truth, "init": flipped}):
+        with pytest.raises(InputError, match="not of one test set: init has other example_ids or labels"):
+            measure_sources(given)
+    with pytest.warns(CurvewiseWarning, match="the examples of a and b are not the same: .* only those on new data"):
+        compare_variances(first, other)
+
+
+@pytest.mark.parametrize("unit", ["tie", "copies", "losses"])
+def test_runs_that_tie_are_no_sample_of_a_variance(unit):
+    """Two runs with the same number of errors were shown to vary less on new data, at p < 0.001."""
+    rng = np.random.default_rng(1)
+    wild = errors_of(20, 200, 0.1)
+    one = wild[0].astype(float)
+    tied, kind = np.array([one, one if unit == "copies" else one[::-1]]), "errors"
+    if unit == "losses":
+        tied, wild, kind = np.array([one, one]), wild + rng.normal(0, 0.1, wild.shape), "losses"
+    with quietly():
+        c = compare_variances(tied, wild, kind=kind)
+        s = measure_sources({"all": wild, "init": tied}, kind=kind)
+        decomposed = decompose_variance(tied, kind=kind)
+    assert (c.distribution_pvalue, c.verdict) == (1.0, "no difference shown")
+    assert tuple(c.distribution_ratio) == (0.0, 0.0, math.inf)
+    assert s.distribution_share[0].high == math.inf
+    assert c.test_set_std[0] == decomposed.test_set_interval
+    if unit == "tie":  # the same on this test set, which leaves much open on new data
+        assert c.distribution_std[0] == decomposed.distribution_interval
+        assert c.distribution_std[0].high > c.test_set_std[0].high / 2 > 0.02
+
+
+def test_the_kurtosis_is_pooled_at_the_ratio_nearest_to_1():
+    rng = np.random.default_rng(3)
+    x, y = 10 * rng.laplace(size=20), rng.laplace(size=20)
+    ratio = variance_ratio(*(split(v.var(ddof=1), noise=0.0) for v in (x, y)), (x, y))
+    assert ratio.test_set.low > 1
+    trimmed = [np.sort(v)[2:-2].mean() for v in (x, y)]  # ⌊n/(2√(n − 4))⌋ values less at each end (Bonett)
+    scales = ratio.test_set.low, 1.0
+    fourth = sum((((v - t) / s) ** 4).sum() for v, t, s in zip((x, y), trimmed, scales, strict=True))
+    square = sum((((v - v.mean()) / s) ** 2).sum() for v, s in zip((x, y), scales, strict=True))
+    assert ratio.excess_kurtosis == pytest.approx(40 * fourth / square**2 - 3)

@@ -309,3 +309,16 @@ def test_numbers_of_numpy_are_numbers():
     twins = measure_twins(runs, {np.int64(8): poked, np.int64(4): poked}, truth)
     assert twins.when == (4, 8)
     assert "poked at 4" in twins.summary()
+
+
+def test_variation_with_run_and_example_counts_once():
+    rng = np.random.default_rng(2)
+    cells = rng.random((7, 40)) + rng.normal(0, 0.2, (7, 1)) + rng.normal(0, 0.5, 40)
+    crossed = Crossed(7, 40, 1)
+    for start in (0, 4):
+        crossed.add(start, [cells[start : start + 4]])
+    by_run, by_example = cells.mean(axis=1).var(ddof=1), cells.mean(axis=0).var(ddof=1)
+    noise = (cells.var(axis=0, ddof=1).sum() / 40**2 - by_run / 40) / (1 - 1 / 40)
+    expected = by_run / 7 + by_example / 40 - noise / 7
+    assert expected > max(by_run / 7, by_example / 40)
+    assert CrossedMean(crossed, (1.0,), (1.0,)).variance == pytest.approx(expected)

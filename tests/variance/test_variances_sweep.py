@@ -166,3 +166,18 @@ def test_values_on_other_examples_are_not_compared(runs):
     runs = runs | close
     assert measure_sweep({0.5: named(0.5, 0), 0.6: named(0.6, 0)}).tied != ()
     assert measure_sweep({0.5: named(0.5, 0), 0.6: named(0.6, 900)}).tied == ()
+
+
+def test_values_with_other_labels_are_not_compared():
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 2, (2, 20, 100))
+    assert measure_sweep({1: a, 2: b}, np.zeros(100, dtype=int)).tied != ()
+    given = {k: Predictions(x, "labels", labels=np.full(100, k)) for k, x in ((0, a), (1, b))}
+    assert measure_sweep(given).tied == ()
+
+
+def test_decompositions_have_the_level_of_the_sweep(runs):
+    parts = {value: decompose_variance(errors, kind="errors", level=0.8) for value, errors in runs.items()}
+    assert measure_sweep(parts, level=0.8).to_dict() == measure_sweep(runs, kind="errors", level=0.8).to_dict()
+    with pytest.raises(InputError, match=r"holds a decomposition with intervals of 0.8. .* or pass level=0.8"):
+        measure_sweep(parts)

@@ -14,13 +14,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln, stdtrit, xlog1py, xlogy
+from scipy.special import stdtrit
 
-from curvewise.errors import InputError
 from curvewise.text import format_interval, format_pvalue, format_value
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import FloatArray, Interval, Result, check_level
-from curvewise.variance.anova import clipped, measure_totals, mostly_wrong, read_predictions, run_std, split_variance
+from curvewise.variance.anova import (
+    clipped,
+    decimals,
+    measure_totals,
+    mostly_wrong,
+    read_answers,
+    read_predictions,
+    run_std,
+    split_variance,
+)
 
 NOTHING = 1e-12
 """Probability below which a number of errors is left out of the distributions."""
@@ -70,18 +78,15 @@ def measure_accuracy_distribution(
     [0.0099, 0.0098, 0.0126]
     """
     check_level(level)
-    given = read_predictions(predictions, labels, kind=kind, axes=axes)
-    if not given.binary:
-        problem = "holds losses or repeats: accuracy needs one right or wrong answer of each run to each example."
-        remedy = "The variance of losses and of repeats can be decomposed."
-        raise InputError(problem, argument="predictions", remedy=remedy)
-    given = read_predictions(given, directed=True)
+    need = "accuracy needs one right or wrong answer of each run to each example. Their variance can be decomposed."
+    given = read_predictions(read_answers(predictions, labels, need, kind=kind, axes=axes), directed=True)
     # Independence is that of single examples: groups would change what it means.
     totals = measure_totals(replace(given, groups=None))
     split, runs, n = split_variance(totals), totals.runs, totals.examples
     error, mean = float(totals.example.mean()), 1 - float(totals.run.mean())
     wrong = np.rint(totals.run * n).astype(np.int64)
-    pmfs = [poisson_binomial_pmf(shrunk_rates(totals.example, runs)), binomial_pmf(n, error)]
+    rates = shrunk_rates(totals.example, runs)
+    pmfs = [poisson_binomial_pmf(rates), poisson_binomial_pmf(np.full(n, error))]
     # Only counts that either distribution or a run reaches: n + 1 of them are mostly zeros.
     likely = np.flatnonzero(np.maximum(*pmfs) > NOTHING)
     support = np.arange(min(likely[0], wrong.min()), max(likely[-1], wrong.max()) + 1)
@@ -90,8 +95,8 @@ def measure_accuracy_distribution(
     ranges = [expected_range(pmf, runs, n, level) for pmf in pmfs]
     distance, drawn = kolmogorov(counts, pmfs[0]), sample_distances(pmfs[0], runs, np.random.default_rng(rng))
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
-    std, binomial = run_std(totals.run, level), error * (1 - error) / n
-    half = float(stdtrit(runs - 1, (1 + level) / 2)) * math.sqrt(split.test_set / runs)
+    std, binomial = run_std(totals.run, level, tied=split.tied), error * (1 - error) / n
+    half = float(stdtrit(runs - 1, (1 + level) / 2)) * math.sqrt((split.test_set or split.tied) / runs)
     notes = mostly_wrong(float(totals.run.mean()), totals.unit, given)
     if split.independent == 0:
         notes.append("the runs agree on every example: there is no variance to explain.")
@@ -218,9 +223,8 @@ class AccuracyDistribution(Result):
         )
         if self.independent_std == 0:
             return text
-        ratio, binomial = (
-            format_interval(r, write="{:.2f}".format) for r in (self.variance_ratio, self.binomial_ratio)
-        )
+        ratio, binomial = (format_interval(r, write=decimals(2)) for r in (self.variance_ratio, self.binomial_ratio))
+        compared = f": as a variance, {binomial} times what is measured" if self.measured_std.estimate else ""
         return (
             f"{text} If examples erred independently the standard deviation would be"
             f" {format_value(self.independent_std, 'fraction')} and so many runs would lie"
@@ -228,7 +232,7 @@ class AccuracyDistribution(Result):
             f" independent errors. The distributions lie {self.distance:.3f} apart (Kolmogorov;"
             f" {self.expected_distance.estimate:.3f} on average for independent errors,"
             f" {format_pvalue(self.distance_pvalue)}). The binomial standard deviation is"
-            f" {format_value(self.binomial_std, 'fraction')}: as a variance, {binomial} times what is measured."
+            f" {format_value(self.binomial_std, 'fraction')}{compared}."
         )
 
 
@@ -250,15 +254,6 @@ def shrunk_rates(rates: FloatArray, runs: int) -> FloatArray:
     # Σ p(1 − p) = n(m(1 − m) − Var p): solve for the variance of rates that makes it R/(R − 1) times as large.
     keep = (runs * spread - most) / ((runs - 1) * spread)
     return np.clip(mean + math.sqrt(max(0.0, keep)) * (rates - mean), 0.0, 1.0)
-
-
-def binomial_pmf(n: int, p: float) -> FloatArray:
-    """Return the probabilities of 0, 1, …, n heads."""
-    # Logarithms, as binomial coefficients of ten thousand examples overflow.
-    k = np.arange(n + 1)
-    ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-    pmf: FloatArray = np.exp(ways + xlogy(k, p) + xlog1py(n - k, -p))
-    return pmf
 
 
 def kolmogorov(counts: NDArray[Any], pmf: FloatArray) -> float:

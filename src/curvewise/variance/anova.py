@@ -8,7 +8,7 @@ runs on the test set, the part that independent errors explain, and the variance
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, TypedDict, Unpack
@@ -79,6 +79,21 @@ def read_predictions(
             predictions = load_predictions(predictions, labels, **reading)
             labels, reading = None, {}
     return as_predictions(predictions, labels, argument=argument, directed=directed, **reading)
+
+
+def read_answers(
+    predictions: Any,
+    labels: ArrayLike | PathLike[str] | None,
+    need: str,
+    *,
+    argument: str = "predictions",
+    **reading: Unpack[PredictionFormat],
+) -> Predictions:
+    """Read predictions of which each run is right or wrong on each example; ``need`` says why nothing else will do."""
+    given = read_predictions(predictions, labels, argument=argument, **reading)
+    if not given.binary:
+        raise InputError(f"holds losses or repeats: {need}", argument=argument)
+    return given
 
 
 def check_keywords(given: Mapping[str, Any], group: Any) -> None:
@@ -329,6 +344,8 @@ class VarianceSplit:
     runs, units : float
         Degrees of freedom are ``runs − 1`` and ``(runs − 1)(units − 1)``. Groups of unequal size count for
         as many equal ones as carry the same weight.
+    tied : float
+        Variance that is taken for an upper limit where ``test_set`` is 0; see :func:`tied_variance`.
     """
 
     test_set: float
@@ -340,6 +357,7 @@ class VarianceSplit:
     repeat: float
     runs: int
     units: float
+    tied: float = 0.0
 
     @property
     def ratio(self) -> float:
@@ -359,6 +377,11 @@ class VarianceSplit:
         # Q is χ² with R − 1 degrees of freedom under independence. For 0/1 errors it is this ratio exactly.
         q = (self.runs - 1) * self.test_set / self.independent if self.independent else 0.0
         return float(chdtrc(self.runs - 1, q))
+
+
+def tied_variance(examples: int) -> float:
+    """Return the variance that a tie may hide: the 0/1 errors of its runs may differ by up to half an example."""
+    return 1 / (4 * examples**2)
 
 
 def split_variance(totals: Totals) -> VarianceSplit:
@@ -383,6 +406,7 @@ def split_variance(totals: Totals) -> VarianceSplit:
         repeat=repeat,
         runs=runs,
         units=1 / c,
+        tied=tied_variance(n) if test_set == 0 and totals.unit == "fraction" else 0.0,
     )
 
 
@@ -402,8 +426,8 @@ def f_interval(split: VarianceSplit, level: float) -> tuple[float, float]:
     """
     # Negative limits are cut off at 0: a variance cannot be there, though its unbiased estimate can.
     low, high = f_quantiles(split, level)
-    limits = [max(0.0, split.test_set / q - split.noise) for q in (high, low)]
-    return limits[0], limits[1]
+    below, above = (max(0.0, (split.test_set or split.tied) / q - split.noise) for q in (high, low))
+    return below if split.test_set else 0.0, above
 
 
 def share_interval(split: VarianceSplit, level: float, limits: tuple[float, float] | None = None) -> Interval:
@@ -435,17 +459,20 @@ def true_std(split: VarianceSplit, level: float, unit: str) -> Interval:
     return std_interval(math.sqrt(max(0.0, split.distribution)), f_interval(split, level), level, unit)
 
 
-def normal_std(variance: float, degrees: float, level: float, unit: str) -> Interval:
-    """Return a standard deviation of normal values with its χ² interval."""
+def normal_std(variance: float, degrees: float, level: float, unit: str, tied: float = 0.0) -> Interval:
+    """Return a standard deviation of normal values with its χ² interval; ``tied`` as of :func:`run_std`."""
     tail = (1 - level) / 2
-    low, high = (variance * degrees / float(chdtri(degrees, p)) for p in (tail, 1 - tail))
-    return std_interval(math.sqrt(variance), (low, high), level, unit)
+    low, high = ((variance or tied) * degrees / float(chdtri(degrees, p)) for p in (tail, 1 - tail))
+    return std_interval(math.sqrt(variance), (low if variance else 0.0, high), level, unit)
 
 
-def run_std(run_errors: FloatArray, level: float, unit: str = "fraction") -> Interval:
-    """Return the standard deviation between runs by χ², with fewer degrees of freedom for heavy tails."""
+def run_std(run_errors: FloatArray, level: float, unit: str = "fraction", tied: float = 0.0) -> Interval:
+    """Return the standard deviation between runs by χ², with fewer degrees of freedom for heavy tails.
+
+    ``tied`` is what :func:`tied_variance` says of runs that do not differ.
+    """
     if np.ptp(run_errors) == 0:
-        return Interval(0.0, 0.0, 0.0, level)
+        return normal_std(0.0, len(run_errors) - 1, level, unit, tied)
     tails = judge_tails(run_errors)
     degrees = variance_degrees(len(run_errors), tails.excess_kurtosis if tails.heavy else 0.0)
     return normal_std(float(np.var(run_errors, ddof=1)), degrees, level, unit)
@@ -491,13 +518,6 @@ class Tails:
         limit = KURTOSIS * math.sqrt(24 / self.runs)  # 24/R: variance of a normal sample's kurtosis
         furthest = max(OUTLIER * (1 + 10 / self.runs**1.5), float(-ndtri(0.005 / self.runs)))
         return self.excess_kurtosis > limit or self.outlier > furthest
-
-    @property
-    def method(self) -> str:
-        """Name of the interval to take."""
-        if not self.heavy:
-            return "F"
-        return "bootstrap" if self.runs >= ENOUGH else "robust"
 
     def warnings(self, method: str) -> list[str]:
         """Warn of an interval that may not cover."""
@@ -612,6 +632,12 @@ def mean_interval(totals: Totals, split: VarianceSplit, level: float) -> Interva
         split.noise / split.runs,
     ).interval(level)
     return clipped(mean) if binary else mean
+
+
+def interval_of(ends: Iterable[float], level: float) -> Interval:
+    """Return an interval from its estimate, lower and upper limit."""
+    estimate, low, high = map(float, ends)
+    return Interval(estimate, low, high, level)
 
 
 def clipped(interval: Interval) -> Interval:

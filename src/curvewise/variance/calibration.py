@@ -35,6 +35,7 @@ from curvewise.variance.anova import (
     clipped,
     decimals,
     example_variance,
+    interval_of,
     mean_interval,
     mean_test,
     measure_totals,
@@ -42,6 +43,7 @@ from curvewise.variance.anova import (
     read_predictions,
     run_std,
     split_variance,
+    tied_variance,
 )
 from curvewise.variance.votes import Votes, count_votes
 
@@ -129,7 +131,7 @@ def measure_calibration(
     predicted = _predicted(votes, error, moments["spread"][0].estimate)
     # The variance of true error is added as estimated: its own interval is not in that of the total.
     added = (1 - 1 / votes.examples) * max(0.0, split.distribution)
-    total = {name: _interval_of(np.sqrt(np.array([*i]) ** 2 + added), level) for name, i in predicted.items()}
+    total = {name: interval_of(np.sqrt(np.array([*i]) ** 2 + added), level) for name, i in predicted.items()}
     rejected = min(check.adjusted for check in checks) < 1 - level
     within = all(1 / (1 + tolerance) <= r.low and r.high <= 1 + tolerance for r in ratios.values())
     verdict = ("close" if within else "fails") if rejected else "holds" if within else "undecided"
@@ -145,7 +147,7 @@ def measure_calibration(
         groups=votes.group_number,
         error=error,
         disagreement=rate_interval(votes.disagreement, votes.groups, level),
-        measured=run_std(totals.run, level),
+        measured=run_std(totals.run, level, tied=split.tied),
         independent_std=math.sqrt(split.independent),
         distribution_variance=split.distribution,
         predicted=predicted,
@@ -306,12 +308,7 @@ def _predicted(votes: Votes, error: Interval, spread: Interval) -> dict[str, Int
     else:  # theorem 4, and the exact mean of which it is the lower bound
         calibrated = np.array([spread.estimate, max(0.0, spread.low), spread.high])
         variances |= {"calibrated": calibrated / n, "lower_bound": ends / (n * k)}
-    return {name: _interval_of(np.sqrt(v), error.level) for name, v in variances.items()}
-
-
-def _interval_of(ends: FloatArray, level: float) -> Interval:
-    estimate, low, high = ends.tolist()
-    return Interval(estimate, low, high, level)
+    return {name: interval_of(np.sqrt(v), error.level) for name, v in variances.items()}
 
 
 def measure_moments(
@@ -556,7 +553,7 @@ def measure_bipartitions(
     disagreement, statistic, degrees = calibration
     fit = fit_tasks(wrong, n)
     error = wrong.mean(axis=0, dtype=np.float64) / n
-    stds = [run_std(column / n, level) for column in wrong.T.astype(np.float64)]
+    stds = [run_std(column / n, level, tied=tied_variance(n)) for column in wrong.T.astype(np.float64)]
     pvalues = holm(2 * stdtr(degrees, -np.abs(statistic)))
     measured = np.array([s.estimate for s in stds])
     # Equation 3 with Σ v/n² from the votes: with two classes two runs disagree with chance 2q(1 − q).
@@ -756,7 +753,7 @@ def _jackknifed_log(values: FloatArray, level: float) -> Interval:
         return Interval(float(values[0]), math.nan, math.nan, level)
     logs, degrees = np.log(values), len(values) - 2
     half = float(stdtrit(degrees, (1 + level) / 2)) * math.sqrt(float(np.var(logs[1:])) * degrees)
-    return _interval_of(np.exp([logs[0], logs[0] - half, logs[0] + half]), level)
+    return interval_of(np.exp([logs[0], logs[0] - half, logs[0] + half]), level)
 
 
 def task_errors(predictions: Predictions, votes: Votes, sides: NDArray[np.bool_]) -> NDArray[np.float32]:

@@ -148,6 +148,14 @@ class PredictionReading(TableReading):
         note_table(found, "" if alone else file)
         return found
 
+    def check_none(self) -> None:
+        """Refuse options of predictions where scores are read, which would be taken for a choice of rows."""
+        if given := [name for name, value in vars(self).items() if value and name != "allow_large"]:
+            raise UsageError(
+                f"--{given[0]} is for predictions, and the files of --scores hold none: leave it out. Of a table keep"
+                " the rows that you mean; --value-column and --by name its columns."
+            )
+
 
 @options(READING)
 class ScoreReading:
@@ -185,13 +193,14 @@ class ScoreReading:
         unit = self.unit or "fraction"
         return {"unit": unit, "higher_is_better": unit == "score"}
 
-    def load(self, files: Sequence[str], allow_large: bool = False) -> dict[str, FloatArray]:
+    def load(self, files: Sequence[str], reading: PredictionReading) -> dict[str, FloatArray]:
         """Read the scores of every training in the files."""
         from curvewise.variance.scores import load_scores
 
+        reading.check_none()
         found: dict[str, FloatArray] = {}
         chosen: dict[str, Any] = {"value": self.value_column, "by": self.by or None, "unit": self.unit}
-        chosen |= {"higher_is_better": self.higher_is_better, "allow_large": allow_large}
+        chosen |= {"higher_is_better": self.higher_is_better, "allow_large": reading.allow_large}
         for word in files:
             called, file = split_name(word)
             read = load_scores(file, **chosen)
@@ -248,7 +257,9 @@ def decompose(
             " each example wrong, or see `curvewise variance compare --scores`."
         )
     if counts is not None:
-        totals = _totals(file, counts, counts_column, scores, reading.allow_large)
+        if interval != "auto":
+            raise UsageError(f"--interval {interval} needs the predictions, which --counts replaces: leave it out.")
+        totals = _totals(file, counts, counts_column, scores, reading)
         with quietly():
             result = decompose_totals(*totals, level=level)
     else:
@@ -258,21 +269,24 @@ def decompose(
     return page.answer(result, f"{result.runs:,} runs, {result.examples:,} examples")
 
 
-def _totals(file: str, counts: Path, column: str | None, reading: ScoreReading, large: bool) -> tuple[Any, Any]:
+def _totals(
+    file: str, counts: Path, column: str | None, scores: ScoreReading, reading: PredictionReading
+) -> tuple[Any, Any]:
     """Read errors of runs, as fractions, and how many of the runs got each example wrong."""
     import numpy as np
 
     from curvewise.variance.scores import load_scores
 
-    if not reading.scores or reading.unit not in (None, "fraction", "percent"):
+    if not scores.scores or scores.unit not in (None, "fraction", "percent"):
         raise UsageError("--counts goes with --scores: FILE then holds one accuracy per run.")
-    runs = reading.load([file], large)
+    runs = scores.load([file], reading)
     if len(runs) != 1:
         raise UsageError(f"{file} holds {len(runs)} trainings: --counts is for one.")
-    errors = next(iter(runs.values())) / (100 if reading.unit == "percent" else 1)
+    errors = next(iter(runs.values())) / (100 if scores.unit == "percent" else 1)
     use_options(OPTIONS | {"value": "counts_column", "source": "counts"})
     try:
-        found = load_scores(str(counts), value=column, unit="loss", higher_is_better=False, allow_large=large)
+        chosen: dict[str, Any] = {"unit": "loss", "higher_is_better": False, "allow_large": reading.allow_large}
+        found = load_scores(str(counts), value=column, **chosen)
     except InputError as error:
         raise UsageError(error.message) from None
     use_options(OPTIONS)
@@ -596,15 +610,18 @@ def twins(
     """
     page = drawing.page()
     from curvewise.store.tables import read_twins, store_folder
+    from curvewise.variance.load import read_labels
     from curvewise.variance.sources import measure_twins
 
     if len(files) == 1:
         if (folder := store_folder(files[0])) is None:
             raise UsageError(f"{files[0]} is no store of runs: give its twins as well, such as 0=poked.npz.")
         raw, others = read_twins(folder, reading.learner, read_where(reading.where), reading.key)
-        base: Any = raw.checked()
+        given: dict[str, Any] = {"labels": read_labels(reading.labels), "groups": read_labels(reading.groups, "group")}
+        given |= {"kind": reading.kind, "axes": reading.axes or None}
+        base: Any = raw.checked(**given)
         note("; ".join(map(in_options, base.notes)))
-        poked: dict[Any, Any] = {when: each.checked() for when, each in others.items()}
+        poked: dict[Any, Any] = {when: each.checked(**given) for when, each in others.items()}
     else:
         base = reading.load(files[0], alone=False)
         poked = named_runs(files[1:], reading, None, "0=poked.npz")
@@ -726,7 +743,7 @@ def read_trainings(
 ) -> dict[str, Any]:
     """Read predictions or scores of each training, by name."""
     if scores.scores:
-        found: dict[str, Any] = dict(scores.load(files, reading.allow_large))
+        found: dict[str, Any] = dict(scores.load(files, reading))
     elif len(files) == 1 and a is not None and b is not None:
         found = {name: reading.load(files[0], learner=name, directed=True) for name in (a, b)}
     else:

@@ -564,16 +564,18 @@ def compare_trainings(
         raise InputError("is not known: use 'holm' or 'bh'.", argument="multiplicity", value=multiplicity)
     if baseline is not None and baseline not in trainings:
         raise InputError(f"is not among {', '.join(map(repr, trainings))}.", argument="baseline", value=baseline)
-    if single := [k for k, values in trainings.items() if np.isscalar(values) and not isinstance(values, str)]:
+    if lone := [k for k, values in trainings.items() if np.isscalar(values) and not isinstance(values, str)]:
         raise InputError(
-            f"trainings[{single[0]!r}] is one number: each training needs a list of scores, one per"
+            f"trainings[{lone[0]!r}] is one number: each training needs a list of scores, one per"
             " run, two or more of them."
         )
     given, unit = read_trainings(trainings, [f"trainings[{name!r}]" for name in trainings], labels, reading)
     by_name = dict(zip(trainings, given, strict=True))
     # Every training is read once, however many pairs it is in.
     totals = {name: measure_totals(p) for name, p in by_name.items() if isinstance(p, Predictions) and p.runs > 1}
-    errors = {name: totals[name].run if name in totals else _one_error(p) for name, p in by_name.items()}
+    single = {name: p for name, p in by_name.items() if isinstance(p, Predictions) and p.runs == 1}
+    errors = by_name | {name: p.errors().mean(axis=1) for name, p in single.items()}  # scores are errors already
+    errors |= {name: total.run for name, total in totals.items()}
     pairs = [pair for pair in combinations(by_name, 2) if baseline is None]
     pairs += [(name, baseline) for name in by_name if baseline is not None and name != baseline]
     parts = []
@@ -702,11 +704,6 @@ class TrainingComparison(Result):
     def readable(self) -> Mapping[str, Sequence[Any]]:
         """Return one row per pair, the verdict with the name of the better training."""
         return name_better(super().readable())
-
-
-def _one_error(given: Predictions | FloatArray) -> FloatArray:
-    """Return the error of a single run; scores are errors already."""
-    return given.errors().mean(axis=1) if isinstance(given, Predictions) else given
 
 
 def _many_warnings(

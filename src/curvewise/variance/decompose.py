@@ -139,11 +139,12 @@ def decompose_variance(
     resamples = None if resamples is None else check_whole(resamples, "resamples", FEWEST_RESAMPLES)
     totals = replace(measure_totals(given), assumed=given.assumed and given.kind == "errors")
     split, tails, influence = split_variance(totals), judge_tails(totals.run), measure_influence(given)
-    method = interval if interval != "auto" else tails.method
-    # Runs that differ in few examples: which examples were drawn then matters more than the number of runs.
-    if interval == "auto" and method == "F" and influence.share > UNEVEN * 2 / (given.runs - 1):
-        method = "robust"
-    limits = None
+    method, limits = interval, None
+    if interval == "auto":
+        # Runs that differ in few examples: which examples were drawn then matters more than the number of runs.
+        uneven = influence.share > UNEVEN * 2 / (given.runs - 1)
+        method = "robust" if tails.heavy or uneven else "F"
+        method = "bootstrap" if tails.heavy and given.runs >= ENOUGH else method
     if method == "bootstrap":
         # 2,000 resamples, or as many of them (200 at least) as the size of the data allows.
         count = resamples or int(np.clip(WORK / (4.0 * given.runs * totals.units), 200, 2000))
@@ -274,7 +275,7 @@ class VarianceDecomposition(Result):
             share = format_interval(self.share_interval, "fraction")
             real = f": {share} of the test-set variance is a real difference between runs."
         apart = "groups of examples" if self.groups else "examples"
-        vary = "vary" if self.independence_pvalue < 0.05 else "do not vary"
+        vary = "vary" if self.independence_pvalue < 1 - self.level else "do not vary"
         seen = format_interval(self.test_set_interval, unit).partition(" [")[0]  # in the digits of the table
         design = [f"in {self.groups:,} groups"] if self.groups else []
         design += [f"sampled {self.repeats} times each"] if self.repeats > 1 else []
@@ -384,8 +385,7 @@ def _result(
         share = 1 - ((1 - level) / 2) ** (1 / totals.units)
         limits = robust = 0.0, share**2 / 4 if totals.unit == "fraction" else 0.0
     elif split.test_set == 0 and totals.unit == "fraction":
-        # A tie: the test errors may differ by up to half an example.
-        limits = robust = f_interval(replace(split, test_set=1 / (4 * totals.examples**2)), level)
+        limits = robust = f_interval(split, level)
     notes = [*notes, *tails.warnings(method), *few_groups(None if totals.groups is None else split.units)]
     if totals.twins and not _repeat_by_chance(totals):
         notes.append(
@@ -406,7 +406,7 @@ def _result(
         groups=None if totals.groups is None else totals.units,
         error=mean_interval(totals, split, level),
         test_set_std=math.sqrt(split.test_set),
-        test_set_interval=run_std(totals.run, level, totals.unit),
+        test_set_interval=run_std(totals.run, level, totals.unit, split.tied),
         independent_std=math.sqrt(split.independent),
         distribution_variance=split.distribution,
         distribution_std=std,

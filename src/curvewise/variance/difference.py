@@ -9,7 +9,7 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError, arg
 from curvewise.stats.intervals import KNOWN, SampledMean, both_sampled
@@ -118,21 +118,20 @@ def align_examples(a: Predictions, b: Predictions, names: tuple[str, str] = ("a"
         return b
     if np.array_equal(a.example_ids, b.example_ids):
         return b
-    one, two = a.example_ids.tolist(), b.example_ids.tolist()
-    for ids, name in ((one, names[0]), (two, names[1])):
-        if len(set(ids)) < len(ids):
+    for ids, name in zip((a.example_ids, b.example_ids), names, strict=True):
+        if len(set(ids.tolist())) < len(ids):
             raise InputError(
                 f"example_ids of {name} names an example twice, and {names[0]} and {names[1]} list"
                 " their examples in different orders: give each example a name of its own."
             )
     # By name: files of two trainings may list one test set in different orders.
-    place = {example: i for i, example in enumerate(two)}
-    if missing := [example for example in one if example not in place]:
+    order = places_of(a.example_ids, b.example_ids)
+    if missing := order.count(-1):
         raise InputError(
-            f"{names[0]} and {names[1]} have different example_ids: {len(missing):,} examples of {names[0]} are not in"
-            f" {names[1]}, such as {missing[0]!r}. Compare them on the same test set."
+            f"{names[0]} and {names[1]} have different example_ids: {missing:,} examples of {names[0]} are not in"
+            f" {names[1]}, such as {a.example_ids.tolist()[order.index(-1)]!r}. Compare them on the same test set."
         )
-    return b.subset(examples=[place[example] for example in one])
+    return b.subset(examples=order)
 
 
 def check_same_examples(a: Predictions, b: Predictions, names: tuple[str, str] = ("a", "b")) -> None:
@@ -164,10 +163,9 @@ def pair_runs(
         one, two = getattr(a, field), getattr(b, field)
         if one is None or two is None:
             continue
-        place = {name: i for i, name in enumerate(two.tolist())}
-        order = [place.get(name, -1) for name in one.tolist()]
         if np.array_equal(one, two):
             return b, by
+        order = places_of(one, two)
         if a.runs == b.runs and sorted(order) == list(range(b.runs)):
             return b.subset(runs=order), by
         if not strict:
@@ -176,6 +174,12 @@ def pair_runs(
         what = f"run {lone!r} of {names[0]} has no partner in {names[1]}" if lone else f"their {by} are not one to one"
         raise InputError(f"{names[0]} and {names[1]} do not have the same runs: {what}.", argument="paired", value=True)
     return b, "place"
+
+
+def places_of(names: NDArray[Any], there: NDArray[Any]) -> list[int]:
+    """Return the place of each name among others; −1 where it is not among them."""
+    place = {name: i for i, name in enumerate(there.tolist())}
+    return [place.get(name, -1) for name in names.tolist()]
 
 
 def single_run_difference(a: Predictions, b: Predictions, distribution_std: float | None) -> Difference:
@@ -374,7 +378,7 @@ def read_scores(
     """
     check_keywords(reading, RunFormat)
     unit, higher_is_better = reading.get("unit"), reading.get("higher_is_better")
-    if not any(map(_is_scores, given.values())):
+    if not any(map(is_vector, given.values())):
         if unit is not None or higher_is_better is not None:
             raise InputError(
                 f"{arg('unit')} and {arg('higher_is_better')} are for one score per run; {arg('kind')} says what"
@@ -389,7 +393,7 @@ def read_scores(
         )
     for argument, values in given.items():
         # Before the unit is asked for: flags in the place of scores are the likelier mistake.
-        array = np.asarray(values) if _is_scores(values) else np.zeros(0)
+        array = np.asarray(values) if is_vector(values) else np.zeros(0)
         flags = array.dtype == bool
         if array.dtype.kind in "iuf" and unit in (None, "fraction"):
             flags = set(np.unique(array).tolist()) == {0, 1}
@@ -411,7 +415,7 @@ def read_scores(
     measure = Unit(name, name == "score" if higher_is_better is None else higher_is_better)
     scores = []
     for argument, values in given.items():
-        if not _is_scores(values):
+        if not is_vector(values):
             raise InputError(
                 f"{argument} is not one score per run, and another is: pass the same for all.", argument=argument
             )
@@ -425,7 +429,8 @@ def read_scores(
     return scores, name
 
 
-def _is_scores(values: Any) -> bool:
+def is_vector(values: Any) -> bool:
+    """Return whether values have one dimension, as one score per run has."""
     try:
         return not isinstance(values, Predictions) and np.ndim(values) == 1
     except ValueError:  # rows of unequal lengths, which are refused later

@@ -206,7 +206,12 @@ def load_predictions(
             return as_predictions(source, truth, kind=kind, axes=axes, groups=members)
         options = PredictionOptions(axes, key, kind, columns, learner, where, header)
         if isinstance(source, str | PathLike):
-            raw = _read_paths(expand_files(source), options)
+            paths = expand_files(source)
+            if len(paths) == 1:
+                raw = _read_path(paths[0], options)
+            else:  # of several files each is a run
+                options.only("files of one run each", "key", "columns")
+                raw = _read_folder(paths[0].resolve().parent, options, [path.resolve() for path in paths])
         elif hasattr(source, "dtype") and hasattr(source, "shape"):
             options.only("an array")
             raw = RawPredictions(source, "source", kind)
@@ -242,14 +247,6 @@ class PredictionOptions:
             value = getattr(self, name)
             if value is not None and name not in allowed:
                 raise InputError(f"says nothing about {form}: leave it out.", argument=name, value=value)
-
-
-def _read_paths(paths: list[Path], options: PredictionOptions) -> RawPredictions:
-    """Read a file or a folder; of several files each is a run."""
-    if len(paths) == 1:
-        return _read_path(paths[0], options)
-    options.only("files of one run each", "key", "columns")
-    return _read_folder(paths[0].resolve().parent, options, [path.resolve() for path in paths])
 
 
 def _read_path(path: Path, options: PredictionOptions) -> RawPredictions:

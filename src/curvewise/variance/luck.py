@@ -37,6 +37,7 @@ from curvewise.variance.anova import (
     split_variance,
 )
 from curvewise.variance.decompose import VarianceDecomposition, decompose_variance
+from curvewise.variance.difference import is_vector, places_of
 
 FEWEST_RUNS = 4
 """Fewest runs from which a correlation has an interval."""
@@ -103,7 +104,12 @@ def measure_seed_luck(
         # All splits in one pass over the data: each is one more column of weights.
         halves = random_halves(given, splits, generator)
         masks = np.column_stack([split_in_two(given, split, generator), halves])
-        sums, size = part_errors(given, masks), np.count_nonzero(masks, axis=0)
+        # Sums of 0/1 errors are exact in single precision, which is twice as fast.
+        exact = given.binary and given.examples < 2**24
+        precision: type[np.floating[Any]] = np.float32 if exact else np.float64
+        weights, size = masks.astype(precision), np.count_nonzero(masks, axis=0)
+        parts = [block.astype(precision) @ weights for _, block in given.error_blocks()]
+        sums = np.concatenate(parts).astype(np.float64)
         firsts, seconds = sums / size, (totals.run[:, None] * given.examples - sums) / (given.examples - size)
         one, two = firsts[:, 0], seconds[:, 0]
         sizes = int(size[0]), given.examples - int(size[0])
@@ -115,7 +121,7 @@ def measure_seed_luck(
             average = Interval(float(np.mean(r)), low, high, level, "prediction")
         unit, how = totals.unit, split if isinstance(split, str) else "mask"
     else:
-        if not isinstance(second, Predictions | tuple) and np.ndim(second) == 1:
+        if not isinstance(second, tuple) and is_vector(second):
             raise InputError(f"is a second test set; for the true classes pass {arg('labels')}.", argument="second")
         if not isinstance(split, str) or split != "even-odd":
             raise InputError("is for one test set.", argument="split", remedy="Leave it out if second is given.")
@@ -290,16 +296,6 @@ def random_halves(predictions: Predictions, count: int, rng: np.random.Generator
     return masks if codes is None else masks[codes]
 
 
-def part_errors(predictions: Predictions, masks: NDArray[np.bool_]) -> FloatArray:
-    """Return the total error of each run on each part (runs × parts), a block of runs at a time."""
-    # Sums of 0/1 errors are exact in single precision, which is twice as fast.
-    exact = predictions.binary and predictions.examples < 2**24
-    precision: type[np.floating[Any]] = np.float32 if exact else np.float64
-    weights = masks.astype(precision)
-    sums = [block.astype(precision) @ weights for _, block in predictions.error_blocks()]
-    return np.concatenate(sums).astype(np.float64)
-
-
 def expected_correlation(share: float, sizes: tuple[int, int]) -> float:
     """Return the correlation of two parts of a test set of which this share of the variance is real.
 
@@ -336,8 +332,7 @@ def same_runs(first: Predictions, second: Predictions, names: tuple[str, str]) -
         )
     if first.run_ids is None or second.run_ids is None:
         return np.arange(first.runs)
-    place = {name: i for i, name in enumerate(second.run_ids.tolist())}
-    order = [place.get(name, -1) for name in first.run_ids.tolist()]
+    order = places_of(first.run_ids, second.run_ids)
     if min(order) < 0:
         missing = brief(first.run_ids[order.index(-1)])
         raise InputError(
@@ -430,14 +425,26 @@ def compare_test_sets(
             splits[name] = decompose_variance(p, interval=interval, level=level, resamples=resamples, rng=rng)
         notes += [prefix(f"{name}: ", text) for text in splits[name].warnings]
     errors = {name: splits[name].run_errors[order[name]] for name in names}
-    pairs = _pairs(splits, errors, level)
+    couples = list(combinations(names, 2))
+    found = [correlate(errors[a], errors[b], level) for a, b in couples]
+    pvalues = np.array([p for _, p in found])
+    adjusted, known = np.full(len(couples), math.nan), ~np.isnan(pvalues)
+    adjusted[known] = holm(pvalues[known])
+    pairs = []
+    for (a, b), (r, pvalue), q in zip(couples, found, adjusted.tolist(), strict=True):
+        stable = min(splits[s].distribution_interval.low for s in (a, b)) > 0
+        # Different examples have independent noise, so that the covariance needs no correction, only the
+        # variances do.
+        noise = [s.test_set_std**2 - s.distribution_variance for s in (splits[a], splits[b])]
+        true = true_correlation(errors[a], errors[b], noise, stable, level)
+        pairs.append(TestSetPair(a, b, r, r.estimate**2, pvalue, q, true, stable))
     if unstable := sum(not p.stable for p in pairs):
         notes.append(
             f"the correlation of true errors is unknown for {unstable} of {len(pairs)} pairs: the true variance on one"
             " of their sets does not differ significantly from 0."
         )
     warn_all(notes)
-    return TestSetComparison(runs, names, splits, pairs, level, tuple(notes), errors)
+    return TestSetComparison(runs, names, splits, tuple(pairs), level, tuple(notes), errors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -567,25 +574,6 @@ class TestSetPair:
     adjusted: float
     true_correlation: Interval
     stable: bool
-
-
-def _pairs(
-    splits: Mapping[str, VarianceDecomposition], errors: Mapping[str, FloatArray], level: float
-) -> tuple[TestSetPair, ...]:
-    names = list(combinations(splits, 2))
-    found = [correlate(errors[a], errors[b], level) for a, b in names]
-    pvalues = np.array([p for _, p in found])
-    adjusted, known = np.full(len(names), math.nan), ~np.isnan(pvalues)
-    adjusted[known] = holm(pvalues[known])
-    pairs = []
-    for (a, b), (r, p), q in zip(names, found, adjusted, strict=True):
-        stable = min(splits[s].distribution_interval.low for s in (a, b)) > 0
-        # Different examples have independent noise, so that the covariance needs no correction, only the
-        # variances do.
-        noise = [s.test_set_std**2 - s.distribution_variance for s in (splits[a], splits[b])]
-        true = true_correlation(errors[a], errors[b], noise, stable, level)
-        pairs.append(TestSetPair(a, b, r, r.estimate**2, p, float(q), true, stable))
-    return tuple(pairs)
 
 
 def true_correlation(x: FloatArray, y: FloatArray, noise: Sequence[float], stable: bool, level: float) -> Interval:

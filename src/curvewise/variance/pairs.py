@@ -19,7 +19,7 @@ from curvewise.stats.tests import benjamini_hochberg, holm
 from curvewise.text import format_interval, format_pvalue, format_value
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole, interval_lists, plain
-from curvewise.variance.anova import measure_totals, read_predictions
+from curvewise.variance.anova import measure_totals, read_answers
 
 IntArray: TypeAlias = NDArray[np.int64]
 WordArray: TypeAlias = NDArray[np.uint64]
@@ -105,10 +105,8 @@ def measure_dependent_pairs(
     >>> found.dependent, int(found.first[0]), int(found.second[0])
     (1, 3, 7)
     """
-    given = read_predictions(predictions, labels, kind=kind, axes=axes)
-    if not given.binary:
-        problem = "holds losses or repeats: pairs need one 0/1 error (or predicted class) of each run for each example."
-        raise InputError(problem, argument="predictions")
+    need = "pairs need one 0/1 error (or predicted class) of each run for each example."
+    given = read_answers(predictions, labels, need, kind=kind, axes=axes)
     if not (math.isfinite(min_effect) and 0 < min_effect <= 0.25):
         problem = "must be above 0 and at most 0.25, the largest possible deviation. 0.02 is two points."
         raise InputError(problem, argument="min_effect", value=min_effect)

@@ -19,7 +19,7 @@ from curvewise.stats.tests import sequential_design
 from curvewise.text import format_interval, format_size, format_target, format_value
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole, interval_lists
-from curvewise.variance.anova import DisplayUnit, measure_totals, read_predictions
+from curvewise.variance.anova import DisplayUnit, interval_of, measure_totals, read_predictions, run_std
 from curvewise.variance.compare import RunComparison
 from curvewise.variance.decompose import VarianceDecomposition, decompose_variance, decomposition_of
 from curvewise.variance.difference import (
@@ -142,25 +142,23 @@ def plan_runs(
             f"a plan answers one question at a time: pass {arg('difference')} (between two trainings) or"
             f" {arg('distribution_std')} (to be told from 0)."
         )
-    if detects:
-        ends = [known.difference_power(level, end)[0] for end in ("estimate", "low", "high")]
-        found_runs = min(p.runs for p in known.pilots)
-        estimate, low, high = (end.detectable(power, found_runs) for end in ends)
-        detectable = Interval(estimate, low, high, level)
-        if not detectable.estimate > 0:
-            raise InputError(
-                "shows no variation between runs or examples: nothing can be planned on it.", argument="pilot"
-            )
-        difference = detectable.estimate
-    name = "distribution_std" if difference is None else "difference"
-    effect = abs(difference) if difference is not None else distribution_std
-    if effect is None or not 0 < effect < math.inf:
-        raise InputError("must be a number other than 0, such as 0.002.", argument=name, value=effect)
     if not 0 < power < 1:
         raise InputError("must lie between 0 and 1, such as 0.8.", argument="power", value=power)
     if target not in TARGETS:
         raise InputError(f"is not known: use one of {', '.join(TARGETS)}.", argument="target", value=target)
     runs_max = check_whole(runs_max, "runs_max", 2)
+    # The pilot's standard deviations are uncertain themselves: plan at both of their limits as well.
+    sides = ("estimate", "low", "high") if known.pilots and distribution_std is None else ()
+    ends = [known.difference_power(level, side)[0] for side in sides]
+    detectable, runs = None, None
+    if detects:
+        runs = min(p.runs for p in known.pilots)
+        detectable = interval_of((end.detectable(power, runs) for end in ends), level)
+        difference = detectable.estimate
+    name = "distribution_std" if difference is None else "difference"
+    effect = abs(difference) if difference is not None else distribution_std
+    if effect is None or not 0 < effect < math.inf:
+        raise InputError("must be a number other than 0, such as 0.002.", argument=name, value=effect)
     model: DifferencePower | VariancePower
     if difference is None:
         model = VariancePower(known.noise(), effect, known.size or 1e9, level)
@@ -168,15 +166,13 @@ def plan_runs(
     else:
         model, assumed = known.difference_power(level)
     warnings = [] if difference is None or detects else _too_large(effect, known.pilots)
-    runs, limits, wanted = found_runs if detects else fewest_runs(model, effect, power, runs_max), None, None
-    # The pilot's standard deviations are uncertain themselves: plan at both of their limits as well.
-    if difference is not None and known.pilots and not detects:
-        models = [known.difference_power(level, end)[0] for end in ("low", "high")]
-        found = [runs, *(fewest_runs(m, effect, power, runs_max) for m in models)]
-        estimate, low, high = (math.inf if r is None else float(r) for r in found)
-        limits = Interval(estimate, low, high, level)
+    limits, wanted = None, None
+    if detectable is None:
+        runs = fewest_runs(model, effect, power, runs_max)
+        found = (fewest_runs(end, effect, power, runs_max) for end in ends)
+        limits = interval_of((math.inf if n is None else n for n in found), level) if ends else None
     if runs is None and isinstance(model, DifferencePower) and model.example_part:
-        wanted = model.examples_needed(effect, power, runs_max)
+        wanted = _in_examples(model.examples_needed(effect, power, runs_max), known.examples_in_set, known.groups)
     most = min(runs_max, max(100, 10 * (runs or 0)))
     steps = {s * 10**k for k in range(12) for s in STEPS if 2 <= s * 10**k <= most}
     table = np.array(sorted(steps | ({runs} if runs else {runs_max})), dtype=np.int64)
@@ -191,14 +187,15 @@ def plan_runs(
         effect=effect,
         runs=runs,
         runs_interval=limits,
-        detectable=detectable if detects else None,
+        detectable=detectable,
         examples_needed=wanted,
         runs_max=runs_max,
         power=power,
         level=level,
         target="distribution" if difference is None else target,
         paired=difference is not None and paired is not False,
-        examples=known.size,
+        examples=known.examples_in_set,
+        groups=known.groups,
         table_runs=table,
         table_power=np.array([model.power(effect, r) for r in rows]),
         table_detectable=np.array([model.detectable(power, r) for r in rows]),
@@ -236,6 +233,7 @@ def _read_pilots(
     read: list[Any] = [p if isinstance(p, VarianceDecomposition) else read_predictions(p, labels) for p in given]
     if len(read) == 2 and all(isinstance(p, Predictions) for p in read):
         a, b = read[0], align_examples(*read)
+        check_same_examples(a, b)
         read = share_groups([a, pair_runs(a, b, strict=False)[0] if paired else b])
     return tuple(p if isinstance(p, VarianceDecomposition) else decompose_variance(p, level=level) for p in read)
 
@@ -271,7 +269,7 @@ class RunPlan(Result):
         limits of the pilot's standard deviations.
     examples_needed : int or None
         Where ``runs`` is None because the test set is too small: the fewest examples with which
-        ``runs_max`` runs would do.
+        ``runs_max`` runs would do, in groups as large as those of the pilot.
     power : float
         The chance of seeing the effect that was asked for: that the interval of the difference
         (or of the standard deviation) excludes 0.
@@ -281,6 +279,8 @@ class RunPlan(Result):
         True if run r of one training shares its seeds with run r of the other.
     examples : int or None
         Size of the test set, where it is known.
+    groups : int or None
+        Number of groups of examples that belong together, where the pilot has some.
     table_runs, table_power : ndarray
         Numbers of runs, and the power of each.
     table_detectable : ndarray
@@ -305,6 +305,7 @@ class RunPlan(Result):
     target: str
     paired: bool
     examples: int | None
+    groups: int | None
     table_runs: NDArray[np.int64]
     table_power: FloatArray
     table_detectable: FloatArray
@@ -331,7 +332,7 @@ class RunPlan(Result):
         """
         if not isinstance(self._model, DifferencePower) or not self._model.example_part:
             return None
-        return self._model.examples_needed(self.effect, self.power, runs)
+        return _in_examples(self._model.examples_needed(self.effect, self.power, runs), self.examples, self.groups)
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per number of runs.
@@ -411,14 +412,21 @@ class RunPlan(Result):
         tried = {runs: self.examples_at(runs) for runs in AFFORDABLE}
         enough = [(runs, n) for runs, n in tried.items() if n is not None] or [(self.runs_max, self.examples_needed)]
         ways = ", or ".join(f"about {format_size(n)} examples with {runs:,} runs{each}" for runs, n in enough[:2])
+        ways += ", in groups of the same size" if self.groups else ""
+        design = f" in {self.groups:,} groups" if self.groups else ""
         few = [runs for runs in AFFORDABLE[:2] if tried[runs] is None]
         no_use = (
             f"; with {' or '.join(map(str, few))} runs no test set is large enough, because runs differ" if few else ""
         )
         return (
-            f"{text} The test set of {self.examples:,} examples is too small: these add a part that no number of runs"
-            f" removes. It takes {ways}{no_use}."
+            f"{text} The test set of {self.examples:,} examples{design} is too small: these add a part that no number"
+            f" of runs removes. It takes {ways}{no_use}."
         )
+
+
+def _in_examples(units: int | None, examples: int | None, groups: int | None) -> int | None:
+    """Return the examples of so many sampling units: groups as large as those at hand, or single examples."""
+    return units if units is None or examples is None or groups is None else math.ceil(units * examples / groups)
 
 
 def fewest_runs(model: DifferencePower | VariancePower, effect: float, power: float, most: int) -> int | None:
@@ -478,6 +486,9 @@ class Pilot:
             raise InputError(problem, argument="paired", value=self.paired)
         if len(self.pilots) == 2 and self.pilots[0].examples != self.pilots[1].examples:
             raise InputError("the two are not of one test set; they differ in examples.", argument="pilot")
+        if len({p.unit for p in self.pilots}) > 1:
+            problem = f"the two are not of one kind: the unit of a is {self.pilots[0].unit!r}"
+            raise InputError(f"{problem}, that of b {self.pilots[1].unit!r}.", argument="pilot")
 
     @property
     def pilots(self) -> tuple[VarianceDecomposition, ...]:
@@ -487,9 +498,19 @@ class Pilot:
         return tuple(self.pilot) if isinstance(self.pilot, tuple | list) else (self.pilot,)
 
     @property
+    def examples_in_set(self) -> int | None:
+        """Examples in the test set."""
+        return self.pilots[0].examples if self.pilots else self.examples
+
+    @property
+    def groups(self) -> int | None:
+        """Groups of them, where a pilot has some."""
+        return self.pilots[0].groups if self.pilots else None
+
+    @property
     def size(self) -> int | None:
-        """Examples in the test set, or groups of them."""
-        return (self.pilots[0].groups or self.pilots[0].examples) if self.pilots else self.examples
+        """Units by which examples are sampled: groups of them, or single ones."""
+        return self.groups or self.examples_in_set
 
     def noise(self) -> float:
         """Return the variance of test error that independent errors give."""
@@ -508,7 +529,7 @@ class Pilot:
 
         ``end`` takes the pilot's standard deviations at their estimate, "low" or "high" limit.
         """
-        variances, noise, assumed = self._between_runs(end)
+        variances, noise, assumed = self._between_runs(level, end)
         if self.paired is not False:
             r, how = self._correlation()
             # The difference of pairs has the variance σ_A² + σ_B² − 2 r σ_A σ_B; noise shrinks alike.
@@ -526,7 +547,7 @@ class Pilot:
             )
         return DifferencePower(variances, spread, noise, self.size, level), [*assumed, how]
 
-    def _between_runs(self, end: str) -> tuple[tuple[float, ...], float, list[str]]:
+    def _between_runs(self, level: float, end: str) -> tuple[tuple[float, ...], float, list[str]]:
         """Return the variances of test error of a and of b, and the noise in their sum."""
         if not self.pilots:
             if self.test_set_std is None:
@@ -537,9 +558,14 @@ class Pilot:
             one = self.test_set_std**2
             noise = 2 * min(one, (self.independent_std or 0.0) ** 2)
             return (one, one), noise, ["both trainings vary alike between runs"]
-        stds = [getattr(p.test_set_interval, end) for p in self.pilots]
+        # Not those that a pilot brings, which may have another level.
+        stds = [getattr(run_std(p.run_errors, level, p.unit), end) for p in self.pilots]
         splits = [p._split for p in self.pilots]
-        shares = [min(1.0, v.noise / v.test_set) if s else 0.0 for v, s in zip(splits, stds, strict=True)]
+        if tied := [p.runs for p in self.pilots if p.test_set_std == 0]:
+            problem = f"has {tied[0]} runs of the same error, which show no variation between runs: nothing can be"
+            remedy = f"Add runs to it, or give {arg('test_set_std')} in its place."
+            raise InputError(f"{problem} planned on it.", argument="pilot", remedy=remedy)
+        shares = [min(1.0, v.noise / v.test_set) for v in splits]
         assumed = []
         if len(stds) == 1:
             stds, shares = stds * 2, shares * 2
@@ -552,17 +578,14 @@ class Pilot:
         if self.disagreement is not None:
             how = f"the trainings judge {self.disagreement:.1%} of examples differently, whatever the seed"
             return self.disagreement, how
-        if len(self.pilots) == 2:
-            a, b = self.pilots
-            gap = float(np.var(_unit_means(a, a.example_errors - b.example_errors), ddof=1))
-            # Part of it are the runs that the pilots happened to have, which more runs average out.
-            by_runs = sum(p._split.noise * (a.groups or a.examples) / p.runs for p in (a, b))
-            return max(0.0, gap - by_runs), "the pilots show how examples differ"
         if self.pilots:
-            one = self.pilots[0]
-            grouped = one.groups is not None
-            variance = float(np.var(_unit_means(one, one.example_errors), ddof=1)) if grouped else one._split.example
-            return 2 * max(0.0, variance), WORST_CASE
+            one, *other = self.pilots
+            rates = one.example_errors - (other[0].example_errors if other else 0.0)
+            gap = float(np.var(_unit_means(one, rates), ddof=1))
+            # Part of it are the runs that the pilots happened to have, which more runs average out.
+            by_runs = sum(p._split.noise * p._totals.units / p.runs for p in self.pilots)
+            spread = max(0.0, gap - by_runs)
+            return (spread, "the pilots show how examples differ") if other else (2 * spread, WORST_CASE)
         raise InputError(
             f"{arg('target', 'distribution')} needs {arg('disagreement')} (the share of examples that one training"
             f" usually gets right and the other usually wrong) or {_PILOT}. For this test set only, pass"

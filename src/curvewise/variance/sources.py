@@ -20,14 +20,15 @@ from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_pvalue
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import FloatArray, Interval, Result, check_level, interval_lists
-from curvewise.variance.anova import FEWEST, PredictionFormat, SamplingUnits, group_codes, read_predictions, true_std
+from curvewise.variance.anova import FEWEST, PredictionFormat, SamplingUnits, group_codes, read_answers, true_std
 from curvewise.variance.decompose import VarianceDecomposition
-from curvewise.variance.difference import align_examples, check_same_examples
-from curvewise.variance.variances import DRAWS, measure_split, observed_std, tail_notes, variance_ratio
+from curvewise.variance.difference import align_examples, check_same_examples, places_of
+from curvewise.variance.variances import DRAWS, measure_split, observed_std, read_together, tail_notes, variance_ratio
 from curvewise.variance.votes import class_counts
 
 BLOCK_CELLS = 2**20
 """Cells of runs × examples compared at a time."""
+NEED = "disagreement needs one predicted class (or 0/1 error) of each run for each example."
 
 
 def measure_sources(
@@ -82,12 +83,18 @@ def measure_sources(
     if not 0 < margin < 1:
         raise InputError("must lie between 0 and 1, such as 0.1.", argument="margin", value=margin)
     check_level(level)
-    measured = {name: measure_split(given, labels, name, reading) for name, given in predictions.items()}
+    read, same_set = read_together(predictions, labels, reading)
+    measured = dict(zip(predictions, map(measure_split, read), strict=True))
     sizes = {name: (t.examples, t.binary) for name, (t, _) in measured.items()}
     if len(set(sizes.values())) > 1:
         found = ", ".join(f"{name} has {n:,}" for name, (n, _) in sizes.items())
         raise InputError(
             f"predictions are not of one test set and kind: {found} examples. Shares compare runs on the same examples."
+        )
+    if other := [name for name, same in zip(predictions, same_set, strict=True) if not same]:
+        raise InputError(
+            f"predictions are not of one test set: {other[0]} has other example_ids or labels. Shares compare runs on"
+            " the same examples."
         )
     generator, (totals, split) = np.random.default_rng(rng), measured[baseline]
     varied = {name: both for name, both in measured.items() if name != baseline}
@@ -298,7 +305,7 @@ def measure_twins(
     (0.043, 0.178)
     """
     check_level(level)
-    base = _read_answers(reference, labels, groups, "reference")
+    base = read_answers(reference, labels, NEED, argument="reference", groups=groups)
     if not isinstance(twins, Mapping):
         twins = {"poked" if when is None else when: twins}
         arguments = ["twins"]
@@ -419,19 +426,6 @@ class TwinDisagreement(Result):
         return " ".join(lines)
 
 
-def _read_answers(
-    given: Any, labels: ArrayLike | PathLike[str] | None, groups: ArrayLike | None, argument: str
-) -> Predictions:
-    predictions = read_predictions(given, labels, groups=groups, argument=argument)
-    if not predictions.binary:
-        raise InputError(
-            f"{argument} holds losses or repeats; disagreement needs one predicted class (or 0/1"
-            " error) of each run for each example.",
-            argument=argument,
-        )
-    return predictions
-
-
 def _matched(
     base: Predictions,
     given: Any,
@@ -441,7 +435,7 @@ def _matched(
     named: bool = True,
 ) -> Predictions:
     """Read runs that go with those of the reference, in its order; runs of other seeds have names of their own."""
-    twin = _read_answers(given, labels, groups, name)
+    twin = read_answers(given, labels, NEED, argument=name, groups=groups)
     if twin.runs != base.runs:
         raise InputError(f"{name} has {twin.runs} runs and reference has {base.runs}: run r must be the twin of run r.")
     twin = align_examples(base, twin, ("reference", name))
@@ -451,17 +445,16 @@ def _matched(
     one, two = base.run_ids, twin.run_ids
     if not named or one is None or two is None or np.array_equal(one, two):
         return twin
-    place = {run: i for i, run in enumerate(two.tolist())}
-    order = [place.get(run, -1) for run in one.tolist()]
-    if min(order) < 0 or len(place) < len(order):
-        lacking = one[order.index(-1)] if min(order) < 0 else two[0]
-        problem = f"{name} and reference cannot be matched: of run {str(lacking)!r} there is no single twin by run_ids."
+    order = places_of(one, two)
+    if min(order) < 0:
+        lacking = str(one[order.index(-1)])
+        problem = f"{name} and reference cannot be matched: of run {lacking!r} there is no single twin by run_ids."
         raise InputError(
             problem,
             remedy=f"Of a study, use {either('study.twins()', '`curvewise variance twins` on its store')}, which joins"
             " runs by their seeds; else give a twin the run_id of its run.",
         )
-    return twin.subset(runs=np.array(order))
+    return twin.subset(runs=order)
 
 
 TRIED_CELLS = 16_000_000
@@ -572,14 +565,10 @@ class Crossed:
         self.runs, self.examples = runs, examples
         self._sampled = SamplingUnits(examples, groups)
         self.sizes = self._sampled.sizes
+        self.units = len(self.sizes)
         self.by_run = np.zeros((count, runs))
         self.by_unit = np.zeros((count, self.units))
         self._products = np.zeros((count, count))
-
-    @property
-    def units(self) -> int:
-        """Number of examples, or of groups of them."""
-        return len(self.sizes)
 
     @property
     def means(self) -> FloatArray:
@@ -625,10 +614,6 @@ class CrossedMean:
         degrees = np.array([runs - 1.0, cluster_degrees(crossed.sizes)])
         self.degrees = min(satterthwaite(self.variance, np.array([by_run, by_unit]), degrees), 1e9)
 
-    def half_width(self, level: float) -> float:
-        """Half of a t interval."""
-        return float(stdtrit(self.degrees, (1 + level) / 2)) * math.sqrt(self.variance)
-
     def rate(self, level: float) -> Interval:
         """The interval of a rate: that of as many independent answers as have this variance.
 
@@ -666,6 +651,6 @@ def _fraction(crossed: Crossed, weight: float, level: float) -> Interval:
     # Linearised (Fieller's first order): the numerator minus ratio × denominator has mean 0.
     ratio = float(twins / seeds)
     gap = CrossedMean(crossed, (1.0, -ratio), (1.0, -ratio * weight))
-    half = gap.half_width(level) / float(seeds)
+    half = float(stdtrit(gap.degrees, (1 + level) / 2)) * math.sqrt(gap.variance) / float(seeds)
     high = max(ratio + half, gap.unseen(level) / float(seeds))
     return Interval(ratio, max(0.0, ratio - half), high, level)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import fdtr, fdtrc
 
-from curvewise.errors import InputError, brief, prefix, quietly, warn_all
+from curvewise.errors import InputError, arg, brief, prefix, quietly, warn_all
 from curvewise.stats.power import crossing
 from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_number, format_pvalue, format_value
@@ -96,23 +96,26 @@ def compare_variances(
     """
     check_level(level)
     names = two_names(names)
-    one, two = (measure_split(given, labels, name, reading) for given, name in ((a, "a"), (b, "b")))
+    read, same_set = read_together({"a": a, "b": b}, labels, reading)
+    one, two = map(measure_split, read)
     unit = one[0].unit
     if unit != two[0].unit:
         raise InputError(f"a and b are not of one kind: the unit of a is {unit!r}, that of b {two[0].unit!r}.")
     runs = one[0].run, two[0].run
     ratio = variance_ratio(one[1], two[1], runs, level=level, draws=draws, rng=rng)
     notes = [note for (totals, _), name in zip((one, two), names, strict=True) for note in tail_notes(name, totals.run)]
-    if one[0].examples != two[0].examples:
+    sizes = one[0].examples, two[0].examples
+    if sizes[0] != sizes[1] or not all(same_set):
+        differ = f"{names[0]} has {sizes[0]:,} examples and {names[1]} {sizes[1]:,}"
+        differ = differ if sizes[0] != sizes[1] else f"the examples of {names[0]} and {names[1]} are not the same"
         notes.append(
-            f"{names[0]} has {one[0].examples:,} examples and {names[1]} {two[0].examples:,}: their test-set deviations"
-            " are not of one test set, and only those on new data compare."
+            f"{differ}: their test-set deviations are not of one test set, and only those on new data compare."
         )
     warn_all(notes)
     return VarianceComparison(
         names=names,
         runs=(len(runs[0]), len(runs[1])),
-        examples=(one[0].examples, two[0].examples),
+        examples=sizes,
         test_set_std=(observed_std(one[1], level, unit), observed_std(two[1], level, unit)),
         distribution_std=(true_std(one[1], level, unit), true_std(two[1], level, unit)),
         test_set_ratio=ratio.test_set,
@@ -242,20 +245,49 @@ class VarianceComparison(Result):
         )
 
 
-def measure_split(
-    given: Any, labels: ArrayLike | PathLike[str] | None, argument: str, reading: PredictionFormat
-) -> tuple[Totals, VarianceSplit]:
-    """Totals and variances of predictions, or those that a decomposition already holds."""
+def read_together(
+    given: Mapping[str, Any],
+    labels: ArrayLike | PathLike[str] | None,
+    reading: PredictionFormat,
+    directed: bool = False,
+) -> tuple[list[Predictions | VarianceDecomposition], list[bool]]:
+    """Read the runs of several trainings by the name of each argument; decompositions are left as they are.
+
+    Those that may be of the first one's test set have examples in one order and share groups, because examples and
+    groups are compared by place. The second list says which these are.
+    """
     check_keywords(reading, PredictionFormat)
+    read: list[Any] = []
+    for name, p in given.items():
+        if not isinstance(p, VarianceDecomposition):
+            p = read_predictions(p, labels, argument=name, directed=directed, **asked_of(p, reading))
+        read.append(p)
+    named = next((p for p in read if isinstance(p, Predictions) and p.example_ids is not None), None)
+    truth, same = None, [True] * len(read)
+    for i, p in enumerate(read):
+        if not isinstance(p, Predictions):
+            continue
+        if named is not None and p.example_ids is not None:
+            same[i] = set(p.example_ids.tolist()) == set(np.asarray(named.example_ids).tolist())
+            read[i] = p = align_examples(named, p) if same[i] else p
+        if same[i] and (classes := p.true_classes) is not None:
+            truth = classes if truth is None else truth
+            same[i] = np.array_equal(truth, classes)
+    shared = iter(share_groups([p for p, s in zip(read, same, strict=True) if s]))
+    return [next(shared) if s else p for p, s in zip(read, same, strict=True)], same
+
+
+def measure_split(given: Predictions | VarianceDecomposition) -> tuple[Totals, VarianceSplit]:
+    """Totals and variances of predictions, or those that a decomposition already holds."""
     if isinstance(given, VarianceDecomposition):
         return given._totals, given._split
-    totals = measure_totals(read_predictions(given, labels, argument=argument, **asked_of(given, reading)))
+    totals = measure_totals(given)
     return totals, split_variance(totals)
 
 
 def observed_std(split: VarianceSplit, level: float, unit: str) -> Interval:
     """Return the standard deviation of test error between runs, by χ²."""
-    return normal_std(split.test_set, split.runs - 1, level, unit)
+    return normal_std(split.test_set, split.runs - 1, level, unit, split.tied)
 
 
 def tail_notes(name: str, run_errors: FloatArray) -> list[str]:
@@ -291,7 +323,7 @@ def variance_ratio(
 
     Parameters
     ----------
-    a, b : Split
+    a, b : VarianceSplit
         Variances of two trainings with independent runs.
     run_errors : tuple of ndarray, optional
         Test error of each run of a and of b, to judge the tails; without them they count as
@@ -308,7 +340,7 @@ def variance_ratio(
     >>> rng = np.random.default_rng(0)
     >>> quiet = rng.random((40, 500)) < 0.1
     >>> loud = rng.random((40, 500)) < rng.normal(0.1, 0.03, (40, 1))
-    >>> a, b = (measure_split(errors, None, "errors", {})[1] for errors in (loud, quiet))
+    >>> a, b = (measure_split(Predictions(errors, "errors"))[1] for errors in (loud, quiet))
     >>> r = variance_ratio(a, b)
     >>> round(r.test_set.estimate, 2), r.test_set.low > 1, r.distribution_pvalue < 0.01
     (2.4, True, True)
@@ -330,12 +362,15 @@ def variance_ratio(
     # count for both sides, as they do for the limits: the p-value is small only where the interval leaves 1 out.
     sides = [(1 + int(side.sum())) / (1 + draws) for side in (one - two <= 0, one - two >= 0)]
     low, high = _ratio_limits(one, two, level)
+    pvalue = min(1.0, 2 * min(sides))
+    if a.test_set == 0 or b.test_set == 0:  # no sample of a variance, as for the test set
+        low, high, pvalue = 0.0, math.inf, 1.0
     estimate = math.sqrt(_divide(max(0.0, a.distribution), max(0.0, b.distribution)))
     return VarianceRatio(
         test_set=test_set,
         test_set_pvalue=_pvalue_at(1.0, a, b, tails),
         distribution=Interval(estimate, low, high, level),
-        distribution_pvalue=min(1.0, 2 * min(sides)),
+        distribution_pvalue=pvalue,
         excess_kurtosis=excess,
     )
 
@@ -354,7 +389,7 @@ class VarianceRatio:
         Ratio of the standard deviations of true error. The estimate is NaN where neither training
         shows any, infinite where only b shows none.
     distribution_pvalue : float
-        Two-sided, against equal variances of true error.
+        Two-sided, against equal variances of true error; 1 where the runs of a training do not differ at all.
     excess_kurtosis : float
         Excess kurtosis of run errors, both trainings together, at the compatible ratio nearest to 1. Above 0 it
         widens the intervals.
@@ -474,12 +509,12 @@ def measure_sweep(
     values = sorted(predictions)
     # Sorted values and one stream of numbers: the order of the mapping does not matter.
     generator = np.random.default_rng(rng)
-    check_keywords(reading, PredictionFormat)
-    read: list[Any] = [predictions[value] for value in values]
-    for i, given in enumerate(read):
-        if not isinstance(given, VarianceDecomposition):
-            read[i] = read_predictions(given, labels, directed=True, **asked_of(given, reading))
-    read, same_set = _on_one_test_set(read)
+    given = {f"predictions[{brief(value)}]": predictions[value] for value in values}
+    read, same_set = read_together(given, labels, reading, directed=True)
+    if other := [p.level for p in read if isinstance(p, VarianceDecomposition) and p.level != level]:
+        problem = f"holds a decomposition with intervals of {other[0]:.4g}."
+        remedy = f"Decompose with {arg('level', level)}, or pass {arg('level', other[0])}."
+        raise InputError(problem, argument="predictions", remedy=remedy)
     with quietly():
         parts = [decompose_variance(p, level=level, rng=generator) if isinstance(p, Predictions) else p for p in read]
     if len({p.unit for p in parts}) > 1:
@@ -627,17 +662,6 @@ class VarianceSweep(Result):
                 f" not absent: there, the standard deviation of true {display.word} between runs may be up to {limit}."
             )
         return " ".join(lines)
-
-
-def _on_one_test_set(read: list[Any]) -> tuple[list[Any], list[bool]]:
-    """Bring examples that have names into one order and share groups; say which may be of one test set."""
-    named = [p for p in read if isinstance(p, Predictions) and p.example_ids is not None]
-    ids = [set(np.asarray(p.example_ids).tolist()) for p in named]
-    same = [p not in named or ids[named.index(p)] == ids[0] for p in read]
-    # Groups are shared by place, and examples are compared by place: the order must be one.
-    aligned = [align_examples(named[0], p) if s and p in named else p for p, s in zip(read, same, strict=True)]
-    shared = iter(share_groups([p for p, s in zip(aligned, same, strict=True) if s]))
-    return [next(shared) if s else p for p, s in zip(aligned, same, strict=True)], same
 
 
 def _tied_with(

@@ -352,19 +352,10 @@ def _subset_errors(given: Predictions, rows: NDArray[Any], method: str, classes:
         )
         for some in (rows[start : start + step] for start in range(0, len(rows), step))
     )
-    if method == "average":
-        return _averaged_errors(given, (np.asarray(p.values) for p in parts))
+    if method == "average":  # the highest mean score
+        return vote_errors(sum(np.asarray(p.values).sum(axis=0, dtype=np.float64) for p in parts), given.labels)
     blocks = (block for p in parts for _, block in p.label_blocks())
     return vote_errors(class_counts(blocks, given.examples, classes), given.labels)
-
-
-def _averaged_errors(given: Predictions, blocks: Iterable[NDArray[Any]]) -> FloatArray:
-    """Return the error of the highest mean score on each example."""
-    assert given.labels is not None
-    total = np.zeros(given.values.shape[1:])
-    for block in blocks:
-        total += block.sum(axis=0, dtype=np.float64)
-    return vote_errors(total, given.labels)
 
 
 def vote_errors(counts: NDArray[Any], truth: NDArray[np.int64]) -> FloatArray:

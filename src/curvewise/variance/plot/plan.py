@@ -58,7 +58,8 @@ def _plan_caption(result: RunPlan) -> list[str]:
         said = f"Not even {result.runs_max:,} runs show {what} with {result.power:.0%} power."
     if result.runs is None and result.examples_needed is not None and result.examples:
         needed = format_size(result.examples_needed)
-        said += f" The test set of {result.examples:,} examples is too small: about {needed} are needed."
+        design = f" in {result.groups:,} groups" if result.groups else ""
+        said += f" The test set of {result.examples:,} examples{design} is too small: about {needed} are needed."
     if result.question == "difference" and result.table_runs[0] < FEW:
         said += f" Below {FEW} runs the test is more careful, because variances are poorly known: hence the bend."
     return [said, *warned(result)]
