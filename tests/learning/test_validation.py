@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -158,3 +160,9 @@ def test_variance_check_accepts_the_model_and_rejects_another():
     assert "is not rejected for" in good.summary()
     with pytest.raises(cw.InputError, match="at least one fitted curve"):
         cw.learning.check_variance_model([])
+
+
+@pytest.mark.parametrize("options", [{"sizes": "many"}, {"sizes": [1, 2]}])
+def test_sizes_of_a_small_design_are_checked(options: dict[str, Any]) -> None:
+    with pytest.raises(cw.InputError, match="sizes"):
+        cw.learning.measure_stability([1, 1, 4, 4], [0.5, 0.4, 0.3, 0.2], **options)

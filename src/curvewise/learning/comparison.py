@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError, Message, arg, prefix
-from curvewise.learning.curve import EXTRAPOLATION_LIMIT, Curve, check_curves, check_size, check_sizes_to_predict
+from curvewise.learning.curve import (
+    EXTRAPOLATION_LIMIT,
+    Curve,
+    check_curves,
+    check_size,
+    check_sizes_to_predict,
+    rising_below,
+)
 from curvewise.learning.fit import fitted_curves
 from curvewise.stats.intervals import (
     SMALLEST_PVALUE,
@@ -239,6 +246,8 @@ def compare_learning_curves(a: Curve, b: Curve, *, at: float | None = None, leve
             raise InputError("must be a fitted curve; see fit_learning_curves.", argument=name, value=curve)
     if a.unit != b.unit:
         raise InputError(f"a is in unit {a.unit.name!r} and b in {b.unit.name!r}: fit both in the same unit.")
+    if a.learner == b.learner:  # such as two that nobody named: sentences must tell them apart
+        a, b = replace(a, learner=f"{a.learner} (a)"), replace(b, learner=f"{b.learner} (b)")
     size = min(a.largest_n, b.largest_n) if at is None else check_size(at, "at")
     point = np.array([size])
 
@@ -260,7 +269,7 @@ def compare_learning_curves(a: Curve, b: Curve, *, at: float | None = None, leve
         a=a.learner,
         b=b.learner,
         at=size,
-        error_difference=Interval(estimate, below, above, level, a.default_interval),
+        error_difference=Interval(estimate, below, above, level, _kind(a, b)),
         data_reliance_difference=Interval(one.estimate - two.estimate, float(low), float(high), level),
         crossing=crossing,
         data_equivalence=needed,
@@ -455,7 +464,7 @@ def _crossing(a: Curve, b: Curve, level: float) -> tuple[Interval, float]:
     The second number is where the fitted curves cross, whether the data show it or not; NaN where they do not.
     """
     # From the smallest size measured: below it both curves are only their form.
-    kind, start = a.default_interval, np.log(min(a.n[0], b.n[0]))
+    kind, start = _kind(a, b), np.log(min(a.n[0], b.n[0]))
     stop = np.log(max(a.largest_n, b.largest_n) * SEARCH)
     grid = np.exp(np.linspace(start, stop, 400))
     gap = cost(a, grid) - cost(b, grid)
@@ -469,6 +478,11 @@ def _crossing(a: Curve, b: Curve, level: float) -> tuple[Interval, float]:
     # With an open end one of the two is significantly better on one side only, which shows no crossing.
     shown = low > 0 and np.isfinite(high) and a.is_supported_at(estimate) and b.is_supported_at(estimate)
     return Interval(float(np.clip(estimate, low, high)) if shown else np.nan, low, high, level, kind), estimate
+
+
+def _kind(*curves: Curve) -> str:
+    """Name the kind of an interval made of those of several curves, in whatever order these come."""
+    return " and ".join(sorted({c.default_interval for c in curves}))
 
 
 def _far_crossing(a: Curve, b: Curve, crossing: Interval) -> Iterator[str]:
@@ -486,10 +500,11 @@ def _equivalence(a: Curve, b: Curve, n: float, level: float) -> Interval:
     """The factor k with e_b(kN) = e_a(N); its interval holds the k at which they may be equal."""
     # Symmetric in log k, as either learner may be the one that is worth more data.
     factors = np.exp(np.linspace(-np.log(SEARCH), np.log(SEARCH), 601))
+    factors = factors[rising_below(b, factors * n) :]
     point = np.array([n])
     estimate = first_crossing(factors, cost(b, factors * n) - cost(a, point))
     low, high = crossing_interval(lambda k: _difference(b, k * n, a, point, level), factors)
-    return Interval(float(np.clip(estimate, low, high)), low, high, level, a.default_interval)  # a root by two routes
+    return Interval(float(np.clip(estimate, low, high)), low, high, level, _kind(a, b))  # a root by two routes
 
 
 @dataclass(frozen=True, eq=False)
@@ -611,7 +626,7 @@ def rank_learners(curves: Any, at: float | None = None, *, level: float = 0.95, 
         **pick,
         probability_best=chance[order],
         level=level,
-        kind=" and ".join(dict.fromkeys(c.default_interval for c in all_curves)),
+        kind=_kind(*all_curves),
         unit=all_curves[0].unit,
         warnings=warnings,
         _places=tuple(all_curves[i]._place for i in order),

@@ -937,7 +937,7 @@ def whole_sizes(n: FloatArray) -> NDArray[Any]:
     >>> whole_sizes(np.array([400.0, 800.0])), whole_sizes(np.array([0.5]))
     (array([400, 800]), array([0.5]))
     """
-    whole = bool((np.mod(n, 1.0) == 0).all()) and bool((n < 2**53).all())  # larger ones are no exact floats
+    whole = bool((n < 2**53).all()) and bool((np.mod(n, 1.0) == 0).all())  # larger ones are no exact floats
     return n.astype(np.int64) if whole else n
 
 
@@ -957,6 +957,7 @@ def _reach(curve: Curve, target: float, level: float) -> tuple[float, float, flo
     start = max(min(1.0, float(curve.n[0])), float(curve.n[0]) / 1e3)
     # 401 sizes over nine decades: 45 for each, between which bisection finds the size itself.
     grid = np.geomspace(start, curve.largest_n * FARTHEST, 401)
+    grid = grid[rising_below(curve, grid) :]
     # The most likely curve, without the prior on γ, decides whether error falls at all.
     first, last = curve._likely_points(np.array([curve.n[0], curve.largest_n]))
     if last > first:
@@ -975,6 +976,15 @@ def _reach(curve: Curve, target: float, level: float) -> tuple[float, float, flo
         low = float(grid[-1])
     exact = _solve(curve._error_points, grid, target)
     return float(np.clip(exact, low, high)) if low <= high else exact, low, high  # a root by two routes
+
+
+def rising_below(curve: Curve, n: FloatArray) -> int:
+    """Count the sizes n, in rising order, before the peak that a curve may have below the smallest size measured.
+
+    A law with δ may rise there from 0, and has every error a first time at a size that means nothing.
+    """
+    error = curve._error_points(n[n <= curve.n[0]])
+    return int(np.argmax(error >= error.max() - 1e-9)) if len(error) else 0
 
 
 def _solve(at: Callable[[FloatArray], FloatArray], grid: FloatArray, target: float) -> float:

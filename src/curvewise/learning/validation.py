@@ -290,7 +290,7 @@ def measure_stability(
     rows = as_floats(n, "n"), read_as.errors(error)
     data = group_runs(*rows, runs, variance)
     scale = scale_for(kind, data.mean)
-    used = data.n[-4:] if sizes is None else np.unique(np.asarray(sizes, dtype=np.float64))
+    used = data.n[-4:] if sizes is None else np.unique(as_floats(sizes, "sizes"))
     if not np.isin(used, data.n).all() or len(used) < 2:
         measured = ", ".join(map(format_number, data.n.tolist()))
         raise InputError(f"must be at least two of the sizes that were measured: {measured}.", argument="sizes")
