@@ -26,9 +26,9 @@ def test_difference_covers_and_undecided_means_undecided():
     hits, verdicts = [], []
     for _ in range(70):
         a, b = learner(rng, 8, 150, "a"), learner(rng, 8, 150, "b")
-        c = cw.compare_learning_curves(a, b, at=400)
-        hits.append(0.0 in c.error_difference)
-        verdicts.append(c.verdict)
+        c = cw.compare_learners([a, b], at=400)
+        hits.append(0.0 in c.differences[0])
+        verdicts += c.verdicts
     assert 0.9 < np.mean(hits) <= 1.0
     assert np.mean([v == "undecided" for v in verdicts]) == np.mean(hits)
 

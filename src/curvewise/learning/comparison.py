@@ -249,16 +249,7 @@ def compare_learning_curves(a: Curve, b: Curve, *, at: float | None = None, leve
     if a.learner == b.learner:  # such as two that nobody named: sentences must tell them apart
         a, b = replace(a, learner=f"{a.learner} (a)"), replace(b, learner=f"{b.learner} (b)")
     size = min(a.largest_n, b.largest_n) if at is None else check_size(at, "at")
-    point = np.array([size])
-
-    def interval(confidence: float) -> tuple[float, float]:
-        _, low, high = _difference(a, point, b, point, confidence)
-        return float(low[0]), float(high[0])
-
-    estimate, below, above = (float(v[0]) for v in _difference(a, point, b, point, level))
-    verdict = "a better" if above < 0 else "b better" if below > 0 else "undecided"
-    if a._scale.sign < 0:  # costs are turned scores
-        estimate, below, above = -estimate, -above, -below
+    difference, pvalue, verdict = _judge(a, b, size, level)
     one, two = (c.interval_at(size, level=level).data_reliance for c in (a, b))
     low, high = difference_interval(one.estimate, (one.low, one.high), two.estimate, (two.low, two.high))
     crossing, meets = _crossing(a, b, level)
@@ -269,12 +260,12 @@ def compare_learning_curves(a: Curve, b: Curve, *, at: float | None = None, leve
         a=a.learner,
         b=b.learner,
         at=size,
-        error_difference=Interval(estimate, below, above, level, _kind(a, b)),
+        error_difference=difference,
         data_reliance_difference=Interval(one.estimate - two.estimate, float(low), float(high), level),
         crossing=crossing,
         data_equivalence=needed,
         data_equivalence_of_a=needed_of_a,
-        pvalue=1.0 - excluded_level(interval, 0.0),
+        pvalue=pvalue,
         verdict=verdict,
         level=level,
         unit=a.unit,
@@ -418,16 +409,15 @@ def compare_learners(
     # Bonferroni: the intervals of all pairs hold together, and each decides on its pair. Holm's step-down tests would
     # find more, but have no intervals that say how large a difference is.
     each = 1 - (1 - level) / len(pairs)
-    found = [compare_learning_curves(by_name[a], by_name[b], at=size, level=each) for a, b in pairs]
-    pvalues = np.array([c.pvalue for c in found])
+    differences, pvalues, verdicts = zip(*(_judge(by_name[a], by_name[b], size, each) for a, b in pairs), strict=True)
     return LearnerComparison(
         learners=tuple(c.learner for c in ranked),
         at=size,
         pairs=tuple(pairs),
-        differences=tuple(c.error_difference for c in found),
-        pvalues=pvalues,
-        adjusted=np.minimum(len(pairs) * pvalues, 1.0),
-        verdicts=tuple(c.verdict for c in found),
+        differences=differences,
+        pvalues=np.array(pvalues),
+        adjusted=np.minimum(len(pairs) * np.array(pvalues), 1.0),
+        verdicts=verdicts,
         baseline=baseline,
         level=level,
         unit=chosen[0].unit,
@@ -446,6 +436,22 @@ def likely(curve: Curve, n: FloatArray, level: float) -> tuple[FloatArray, tuple
     low, high = curve._clip(*curve._band_points(n, level, curve.default_interval, np.inf))
     factor = curve._scale.factor
     return np.clip(curve._likely_points(n), low, high) / factor, (low / factor, high / factor)
+
+
+def _judge(a: Curve, b: Curve, n: float, level: float) -> tuple[Interval, float, str]:
+    """Return the difference of the errors at n, its p-value and the verdict."""
+    point = np.array([n])
+
+    def interval(confidence: float) -> tuple[float, float]:
+        _, low, high = _difference(a, point, b, point, confidence)
+        return float(low[0]), float(high[0])
+
+    estimate, below, above = (float(v[0]) for v in _difference(a, point, b, point, level))
+    verdict = "a better" if above < 0 else "b better" if below > 0 else "undecided"
+    if a._scale.sign < 0:  # costs are turned scores
+        estimate, below, above = -estimate, -above, -below
+    difference = Interval(estimate, below, above, level, _kind(a, b))
+    return difference, 1.0 - excluded_level(interval, 0.0), verdict
 
 
 def _difference(
