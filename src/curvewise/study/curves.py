@@ -390,7 +390,7 @@ def _train_one(i: int, task: CurveTask, setup: CurveSetup) -> tuple[int, CurvePo
     else:
         predictions, value = tried.result
         if np.isfinite(value):
-            setup.metric.unit.errors([value], "metric")  # a wrong unit is for the user to correct
+            setup.metric.check(value)  # a wrong unit is for the user to correct
         else:
             reason = error_text = f"the metric is {value}"
     seconds = fitted[0] if fitted else np.nan
@@ -482,6 +482,16 @@ class Metric:
         if self.loss:
             return -score
         return self.unit.top * (1.0 - score) if self.unit.bounded else score
+
+    def check(self, value: float) -> None:
+        """Raise for a value that the unit cannot have."""
+        try:
+            self.unit.errors([value], "metric")
+        except InputError:
+            if self.scorer is None:
+                raise
+            problem = f"gave {1.0 - value / self.unit.top:g}, and only scores between 0 and 1 become errors: pass"
+            raise InputError(f"{problem} unit='score'.", argument="metric", value=self.name) from None
 
 
 def resolve_metric(metric: MetricLike, unit: str) -> Metric:
