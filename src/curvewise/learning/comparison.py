@@ -346,7 +346,7 @@ class LearnerComparison(Result):
     def sentences(self) -> str:
         """State how many differences are significant, and which learners remain candidates for the best."""
         found = sum(v != "undecided" for v in self.verdicts)
-        judged = zip(self.pairs, self.verdicts, strict=True)
+        judged = list(zip(self.pairs, self.verdicts, strict=True))
         beaten = {pair[verdict == "a better"] for pair, verdict in judged if verdict != "undecided"}
         left = [name for name in self.learners if name not in beaten]
         pairs = len(self.pairs)
@@ -356,9 +356,7 @@ class LearnerComparison(Result):
         if self.baseline is not None:
             order = {"significantly better than": "a better", "significantly worse than": "b better"}
             order["not significantly different from"] = "undecided"
-            others = {
-                k: [b for (_, b), v in zip(self.pairs, self.verdicts, strict=True) if v == order[k]] for k in order
-            }
+            others = {how: [b for (_, b), v in judged if v == verdict] for how, verdict in order.items()}
             phrases = [f"{how} {', '.join(names)}" for how, names in others.items() if names]
             return f"{text} {self.baseline} is {'; '.join(phrases)}."
         if len(left) == 1:

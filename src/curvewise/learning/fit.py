@@ -114,8 +114,6 @@ def fit_learning_curve(
     """
     read_as = Unit(unit, higher_is_better)
     values = read_as.errors(error)
-    if runs is None and variance is not None:
-        raise InputError(f"needs {arg('runs')}, over how many runs each mean was taken.", argument="variance")
     form, notes = _form_of(form, largest, constants)
     data = group_runs(n, values, runs, variance)
     notes = _too_many(largest, data, form) or notes

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import InputError, arg
+from curvewise.errors import InputError
 from curvewise.learning.curve import Curve, check_curves, check_size
 from curvewise.learning.fit import build_curve
 from curvewise.learning.power import (
@@ -77,8 +77,8 @@ class LeaveOneSizeOut(Result):
         unit = self.unit.name
         text = (
             f"Over {format_count(self.curves, 'curve')}, form {self.forms[best]} with weights {self.weights[best]}"
-            f" predicts the mean error at a size left out best: RMSE {format_value(float(self.average[best]), unit)}"
-            f" on average over {len(self.sizes)} sizes"
+            f" predicts the mean {self.unit.quantity} at a size left out best: RMSE"
+            f" {format_value(float(self.average[best]), unit)} on average over {len(self.sizes)} sizes"
         )
         if "last" in self.forms:
             carried = float(self.average[self.forms.index("last")])
@@ -124,8 +124,6 @@ def leave_one_size_out(
     if any(v.shape not in (given["n"].shape, ()) for v in given.values()):
         raise InputError("n, error, runs and variance must have one entry per row each.")
     given = {k: np.broadcast_to(v, given["n"].shape) for k, v in given.items()}
-    if variance is not None and runs is None:
-        raise InputError(f"needs {arg('runs')}, over how many runs each mean was taken.", argument="variance")
     curves = _by_learner(given, learner)
     if forms is None and weights is None:
         rows = [*PAPER_ROWS, ("auto", "size"), ("last", "size")]

@@ -462,16 +462,13 @@ class Metric:
     function : callable, optional
         ``(y_true, y_pred) -> float``.
     scorer : callable, optional
-        ``(estimator, X, y) -> float``, larger is better, as in scikit-learn.
-    loss : bool
-        Whether the scorer gives a negated loss.
+        ``(estimator, X, y) -> float``, larger is better, as in scikit-learn; that of a loss is negated.
     """
 
     name: str
     unit: Unit
     function: Callable[[Any, Any], float] | None = None
     scorer: Callable[[Any, Any, Any], float] | None = None
-    loss: bool = False
 
     def __call__(self, model: Any, X: Any, y: Any, predictions: Any) -> float:
         """Judge a trained model by its predictions for X."""
@@ -479,7 +476,7 @@ class Metric:
             return float(self.function(y, predictions))
         assert self.scorer is not None
         score = float(self.scorer(model, X, y))
-        if self.loss:
+        if self.unit.name == "loss":  # negated, as scikit-learn's scorers of losses are
             return -score
         return self.unit.top * (1.0 - score) if self.unit.bounded else score
 
@@ -548,7 +545,7 @@ def _from_scorer(metric: Any, unit: Unit) -> Metric:
         right = "unit='loss'" if loss else "unit='fraction' or 'percent' (1 - score) or 'score'"
         raise InputError(f"metric={metric!r} with unit={unit.name!r}: pass {right}.")
     name = metric if isinstance(metric, str) else describe(metric)
-    return Metric(name, unit, scorer=scorer, loss=loss)
+    return Metric(name, unit, scorer=scorer)
 
 
 def _wrong(y: Any, predictions: Any, whole: float) -> float:
