@@ -324,6 +324,8 @@ class Curve(Result):
         crosses, low, high = _reach(self, target, level)
         floor, _ = bounds(self.unit, self._data.mean)
         never = 1.0 if target <= floor else self._probability_never(target)
+        _, top = self._band_points(self.n, level, self.default_interval, np.inf)
+        reached = self.n[(top < target) & (self._data.mean < target)]
         # As a median would be: infinite where never is more likely than ever.
         estimate = np.inf if never > 0.5 and np.isfinite(crosses) else crosses
         return SamplesToReach(
@@ -337,16 +339,10 @@ class Curve(Result):
             curve_reaches=crosses,
             kind=self.default_interval,
             unit=self.unit,
-            reached_at=self._reached_at(target, level),
+            reached_at=float(reached[0]) if len(reached) else None,
             _place=self._place,
             warnings=tuple(_reach_warnings(self, target, estimate, float(error))),
         )
-
-    def _reached_at(self, target: float, level: float) -> float | None:
-        """Return the smallest measured size whose interval lies below a target, in points; None if none does."""
-        _, high = self._band_points(self.n, level, self.default_interval, np.inf)
-        below = np.flatnonzero((high < target) & (self._data.mean < target))
-        return float(self.n[below[0]]) if len(below) else None
 
     def budget(self, n: ArrayLike, *, cost_per_sample: float = 1.0, level: float = 0.95) -> pd.DataFrame:
         """Tabulate what more data would cost and bring, from the largest size measured.

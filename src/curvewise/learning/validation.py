@@ -399,14 +399,15 @@ def check_variance_model(curves: Sequence[Curve], *, draws: int = 999, rng: int 
     for c in curves:
         known = (c.runs > 1) & np.isfinite(c.variance)
         floor = c.constants.sigma0_squared / c._scale.factor**2
-        parts.append(_Replicated(c.n[known], c.variance[known], c.runs[known] - 1.0, floor))
-    if not any(len(p.n) for p in parts):
+        parts.append((GroupedRuns(c.n, c.runs, c.mean, c.variance).only(known), floor))
+    if not any(len(data.n) for data, _ in parts):
         raise InputError("hold no replicated size: there is no spread to check.", argument="curves")
-    measured = [p.variance[None] for p in parts]
+    measured = [data.variance[None] for data, _ in parts]
     sizes, freedom, pooled, expected = _pool(parts, measured)
     # The null is simulated, because σ̂² is estimated anew from each draw and χ² would not hold.
     generator = np.random.default_rng(rng)
-    null = [p.modelled(p.variance[None]) * generator.chisquare(p.freedom, (draws, len(p.n))) / p.freedom for p in parts]
+    shapes = [generator.chisquare(data.freedom, (draws, len(data.n))) / data.freedom for data, _ in parts]
+    null = [_modelled(*p, v) * shape for p, v, shape in zip(parts, measured, shapes, strict=True)]
     _, _, null_pooled, null_expected = _pool(parts, null)
     statistic = _unevenness(pooled / expected, freedom)[0]
     beyond = _unevenness(null_pooled / null_expected, freedom) >= statistic
@@ -421,34 +422,24 @@ def check_variance_model(curves: Sequence[Curve], *, draws: int = 999, rng: int 
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Replicated:
-    """Replicated sizes of one curve, in its unit."""
-
-    n: FloatArray
-    variance: FloatArray
-    freedom: FloatArray
-    floor: float
-
-    def modelled(self, variance: FloatArray) -> FloatArray:
-        """σ0² + σ̂²/n with σ̂² estimated from variances (draws, S)."""
-        slope = slope_variance(self.n, self.freedom + 1.0, variance, self.floor)
-        return size_variance(self.n, slope[:, None], self.floor)
+def _modelled(data: GroupedRuns, floor: float, variance: FloatArray) -> FloatArray:
+    """σ0² + σ̂²/n with σ̂² estimated from variances (draws, S) of replicated sizes; ``floor`` is σ0² in their unit."""
+    return size_variance(data.n, slope_variance(data.n, data.runs, variance, floor)[:, None], floor)
 
 
 def _pool(
-    parts: Sequence[_Replicated], variances: Sequence[FloatArray]
+    parts: Sequence[tuple[GroupedRuns, float]], variances: Sequence[FloatArray]
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Sizes, degrees of freedom, and measured and modelled variance (draws, S) over all curves."""
-    sizes = np.unique(np.concatenate([p.n for p in parts]))
+    sizes = np.unique(np.concatenate([data.n for data, _ in parts]))
     freedom = np.zeros(len(sizes))
     measured = np.zeros((len(variances[0]), len(sizes)))
     modelled = np.zeros_like(measured)
-    for part, variance in zip(parts, variances, strict=True):
-        at = np.searchsorted(sizes, part.n)
-        freedom[at] += part.freedom
-        measured[:, at] += part.freedom * variance
-        modelled[:, at] += part.freedom * part.modelled(variance)
+    for (data, floor), variance in zip(parts, variances, strict=True):
+        at = np.searchsorted(sizes, data.n)
+        freedom[at] += data.freedom
+        measured[:, at] += data.freedom * variance
+        modelled[:, at] += data.freedom * _modelled(data, floor, variance)
     return sizes, freedom, measured / freedom, modelled / freedom
 
 
