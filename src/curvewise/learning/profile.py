@@ -164,7 +164,7 @@ class Profile:
         With no more sizes than terms every γ fits alike, and the lowest residual would be a matter of rounding.
         """
         alike = self.residual <= self.residual.min(axis=1, keepdims=True) * (1.0 + 1e-9)
-        return np.where(alike, np.abs(self.gammas + 0.5), np.inf).argmin(axis=1)
+        return np.asarray(np.where(alike, np.abs(self.gammas + 0.5), np.inf).argmin(axis=1))
 
     def probability_above(self, coefficients: Coefficients, value: float) -> FloatArray:
         """Confidence that φ > value: the signed root of the profile, read on Student's t.
