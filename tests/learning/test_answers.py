@@ -364,3 +364,18 @@ def test_a_table_of_predictions_says_what_its_intervals_are() -> None:
     assert auto.predict([1600], runs=5).attrs == {"interval": "prediction", "level": 0.95, "runs": 5}
     assert power.predict([1600, 3200])["n"].dtype.kind == "i"
     assert power.predict([1600.5])["n"].tolist() == [1600.5]
+
+
+def test_a_table_far_beyond_the_data_says_so() -> None:
+    runs = {name: (np.repeat(SIZES, 3), np.ravel(errors)) for name, errors in DIGITS.items()}
+    for at, far in ((3200, ()), (3201, ("n = 3,201 is more than four times the largest size measured",))):
+        with pytest.warns(CurvewiseWarning):
+            found = cw.fit_learning_curves(runs, unit="percent", at=at)
+        assert tuple(w.partition(":")[0] for w in found.warnings if "four times" in w) == far
+        assert not found.general_warnings  # which a comparison at another size would repeat
+
+
+def test_predictions_for_infinite_data() -> None:
+    table = quietly(digits()["logreg"].predict, [800, np.inf])
+    assert table["n"].tolist() == [800, np.inf]
+    assert table["error"][1] == digits()["logreg"].asymptote.estimate

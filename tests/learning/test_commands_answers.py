@@ -134,6 +134,14 @@ def test_compare_beyond_the_data_warns(call, errors):
     assert "n = 5,748 is 4 times the largest size measured: the comparison rests on the form" in words(done.err)
 
 
+def test_a_table_beyond_the_data_warns_once(call, errors):
+    message = "n = 100,000 is more than four times the largest size measured"
+    for options in ((), ("--predict", "100000,90000")):
+        assert call("learning", "fit", errors, "--at", "100000", *options).err.count(message) == 1
+    for command in ("plan", "rank"):
+        assert message not in call("learning", command, errors, "--at", "100000").err
+
+
 @pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
 def test_seeds_of_a_subset_are_averaged_as_in_a_report(call, tmp_path):
     """Three seeds on each of three subsets are three runs, not nine; the command does it and says so."""

@@ -26,9 +26,9 @@ def test_difference_covers_and_undecided_means_undecided():
     hits, verdicts = [], []
     for _ in range(70):
         a, b = learner(rng, 8, 150, "a"), learner(rng, 8, 150, "b")
-        c = cw.compare_learning_curves(a, b, at=400)
-        hits.append(0.0 in c.error_difference)
-        verdicts.append(c.verdict)
+        c = cw.compare_learners([a, b], at=400)
+        hits.append(0.0 in c.differences[0])
+        verdicts += c.verdicts
     assert 0.9 < np.mean(hits) <= 1.0
     assert np.mean([v == "undecided" for v in verdicts]) == np.mean(hits)
 
@@ -578,3 +578,38 @@ def test_estimates_that_the_prior_draws_to_the_edge_of_their_intervals_are_named
         published("pretr_ft", constants=cw.learning.Constants(prior=0.0)),
     )
     assert not any("draws" in w for c in calm for w in c.all_warnings)
+
+
+def test_a_law_that_rises_below_the_data_reaches_errors_beyond_them_only():
+    """With δ < 0 the law is 0 at n = 0.4: the errors that it has before its peak are those of no training size."""
+    n = np.array([25.0, 50, 100, 200, 400])
+    measured = {"tuned": 13 + 194 * n**-0.57, "linear": np.array([45.6, 41.1, 37.3, 34.7, 32.2])}
+    runs = {name: (n, error) for name, error in measured.items()}
+    with pytest.warns(CurvewiseWarning):
+        curves = cw.fit_learning_curves(runs, unit="percent", form="sqrt2")
+    assert curves["linear"].error_at(0.4) == 0
+    found = cw.compare_learning_curves(curves["linear"], curves["tuned"])
+    assert found.verdict == "b better"
+    assert found.data_equivalence_of_a.estimate == np.inf
+    assert found.data_equivalence_of_a.low > 1
+    assert 0 < found.data_equivalence.high < 1
+    reach = curves["linear"].samples_to_reach(26)
+    assert reach.estimate == reach.curve_reaches == np.inf
+    assert reach.low > 400
+
+
+def test_curves_of_one_name_are_told_apart():
+    rng = np.random.default_rng(0)
+    a, b = learner(rng, 5, 100, "net"), learner(rng, 9, 150, "net")
+    found = cw.compare_learning_curves(a, b)
+    assert (found.a, found.b, found.verdict) == ("net (a)", "net (b)", "a better")
+    assert found.sentences().startswith("net (a) is significantly better than net (b) at")
+    assert found.worse_first[:2] == ("net (b)", "net (a)")
+
+
+def test_intervals_of_two_forms_are_called_the_same_in_either_order():
+    rng = np.random.default_rng(0)
+    a, b = learner(rng, 5, 100, "a"), learner(rng, 9, 150, "b", form="last")
+    there, back = cw.compare_learning_curves(a, b), cw.compare_learning_curves(b, a)
+    assert there.error_difference.kind == back.error_difference.kind == "confidence and prediction"
+    assert cw.rank_learners([b, a]).kind == there.data_equivalence.kind == "confidence and prediction"

@@ -386,3 +386,8 @@ def test_a_variance_that_is_not_used_is_said():
         cw.fit_learning_curves(cw.load_measurements(rows))
     known = cw.fit_learning_curves(cw.load_measurements({**rows, "runs": [5] * 4}))
     assert known.general_warnings == ()
+
+
+def test_a_blind_guess_is_one_number():
+    with pytest.raises(cw.InputError, match="must be a fraction from 0 to 1"):
+        cw.fit_learning_curve([10, 20, 40], [0.5, 0.4, 0.3], chance=[0.5, 0.9])

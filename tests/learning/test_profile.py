@@ -345,3 +345,17 @@ def test_prediction_band_has_no_steps(simulated):
     band = curve.band(n, runs=np.inf)
     for end in ("low", "high"):
         assert np.abs(np.diff(band[end])).max() < 0.1
+
+
+def test_rounding_decides_nothing_where_every_exponent_fits_alike():
+    """Two sizes leave γ open: its likelihood is flat, and fractions and percentages round differently."""
+    n = [10, 10, 10, 20, 20, 20]
+    error = np.array([0.43603857, 0.4347864, 0.45709032, 0.29402261, 0.26681148, 0.2839263])
+    with pytest.warns(cw.CurvewiseWarning):
+        fraction, percent = cw.fit_learning_curve(n, error), cw.fit_learning_curve(n, 100 * error, unit="percent")
+    for at in (20, 40, 200):
+        one, two = fraction.interval_at(at), percent.interval_at(at)
+        for name in ("error", "large_sample"):
+            np.testing.assert_allclose(100 * np.array([*getattr(one, name)]), [*getattr(two, name)], rtol=1e-6)
+    never = [c.samples_to_reach(t).probability_never for c, t in ((fraction, 0.2), (percent, 20.0))]
+    assert never[0] == pytest.approx(never[1], rel=1e-6)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -158,3 +160,22 @@ def test_variance_check_accepts_the_model_and_rejects_another():
     assert "is not rejected for" in good.summary()
     with pytest.raises(cw.InputError, match="at least one fitted curve"):
         cw.learning.check_variance_model([])
+
+
+@pytest.mark.parametrize("options", [{"sizes": "many"}, {"sizes": [1, 2]}])
+def test_sizes_of_a_small_design_are_checked(options: dict[str, Any]) -> None:
+    with pytest.raises(cw.InputError, match="sizes"):
+        cw.learning.measure_stability([1, 1, 4, 4], [0.5, 0.4, 0.3, 0.2], **options)
+
+
+def test_a_variance_of_unknown_runs_is_refused() -> None:
+    for function in (cw.fit_learning_curve, cw.learning.leave_one_size_out, cw.learning.measure_stability):
+        with pytest.raises(cw.InputError, match=r"needs runs=…") as found:
+            function([1, 4, 16], [0.5, 0.3, 0.2], variance=[0.01, 0.02, 0.03])
+        assert found.value.argument == "variance"
+
+
+def test_the_mean_that_is_predicted_has_the_word_of_its_unit() -> None:
+    n, score = [10, 20, 40, 80], [0.5, 0.6, 0.68, 0.73]
+    found = cw.learning.leave_one_size_out(n, score, unit="score", higher_is_better=True, forms=["sqrt", "last"])
+    assert "predicts the mean score at a size left out best" in found.sentences()

@@ -276,6 +276,15 @@ def test_failed_runs_are_kept_and_the_rest_goes_on(tmp_path):
     assert Counting.fits == 2  # failed runs get another chance, done ones are read
 
 
+def test_a_scorer_that_is_no_share_is_a_score():
+    """R² below 0 is an error above 1: the remedy works, and percent or a loss would not."""
+    X, y = load_diabetes(return_X_y=True)
+    measure = partial(measure_learning_curve, LinearRegression(), X, y, sizes=[12, 14], folds=2, metric="r2")
+    with pytest.raises(InputError, match=r"metric='r2': gave -\d.* pass unit='score'"):
+        measure()
+    assert measure(unit="score").error.min() < 0
+
+
 def test_a_metric_that_is_nan_is_a_failed_run(tmp_path):
     def odd(y, predictions):
         return float("nan") if predictions[0] == 3 else 0.5

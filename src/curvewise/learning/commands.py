@@ -254,12 +254,18 @@ def fit(
         if not (0 < target <= unit.top if unit.bounded else math.isfinite(target)):
             what = f"an error above 0 and up to {unit.top:g}" if unit.bounded else f"a finite {unit.name}"
             raise UsageError(f"--reach {target:g} must be {what}, in the unit of the file.")
-    curves = fit_files(measurements, fitting, files)
+    curves = fit_files(measurements, fitting, files, fitting.at)
     # Before anything is printed, so that --json has what later steps add to.
     page.document = {**curves.to_dict(), "notes": measurements.notes}
     show_curves(page, curves, fitting, interval)
     if predict:
         _show_predictions(page, curves, fitting.level, interval, predict)
+    if asked := [n for n in (fitting.at, *predict) if n is not None]:
+        import numpy as np
+
+        from curvewise.learning.curve import far_sizes
+
+        warn_each([*far_sizes(np.array(asked), list(curves))])
     page.document |= {"samples_to_reach": []} if reach else {}
     for target in reach:
         _show_reach(page, curves, fitting.level, target)
@@ -651,10 +657,6 @@ def show_curves(page: Page, curves: LearningCurves, fitting: Fitting, interval: 
 def _show_predictions(
     page: Page, curves: LearningCurves, level: float, interval: str | None, sizes: Sequence[float]
 ) -> None:
-    import numpy as np
-
-    from curvewise.learning.curve import far_sizes
-
     unit = next(iter(curves)).unit
     word, kind = unit.quantity, interval or next(iter(curves)).default_interval
     # The mean of many runs, as in the table of e_N and in pictures, and a single run, which varies more.
@@ -670,7 +672,6 @@ def _show_predictions(
             record |= {word: error, f"{head}low": low, f"{head}high": high}
     page.document["predictions"] = records
     page.table(f"Predicted {word} ({level:.0%} {kind} intervals)", columns)
-    warn_each([*far_sizes(np.array(sizes), list(curves))])
 
 
 def _show_reach(page: Page, curves: LearningCurves, level: float, error: float) -> None:
@@ -745,15 +746,20 @@ def _joined(parts: dict[str, Measurements], same_name: str | None, columns: Colu
     return join_measurements(parts, {name: name for name in parts} if same_name == "separate" else None, columns)
 
 
-def fit_files(measurements: Measurements, fitting: Fitting, files: Sequence[str]) -> LearningCurves:
-    """Fit every learner, and warn of what concerns all; warnings of one stay on its curve."""
+def fit_files(
+    measurements: Measurements, fitting: Fitting, files: Sequence[str], at: float | None = None
+) -> LearningCurves:
+    """Fit every learner, and warn of what concerns all; warnings of one stay on its curve.
+
+    ``at`` is N of a table of estimates; commands that judge at N say themselves how far out that is.
+    """
     from curvewise.learning.fit import fit_learning_curves
 
     measurements = average_seeds(measurements)
     try:
         with quietly():
-            same = ("form", "weights", "largest", "chance", "at")
-            curves = fit_learning_curves(measurements, **{name: getattr(fitting, name) for name in same})
+            same = ("form", "weights", "largest", "chance")
+            curves = fit_learning_curves(measurements, at=at, **{name: getattr(fitting, name) for name in same})
     except InputError as error:
         if error.argument is not None:
             raise

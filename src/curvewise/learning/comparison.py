@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError, Message, arg, prefix
-from curvewise.learning.curve import EXTRAPOLATION_LIMIT, Curve, check_curves, check_size, check_sizes_to_predict
+from curvewise.learning.curve import (
+    EXTRAPOLATION_LIMIT,
+    Curve,
+    check_curves,
+    check_size,
+    check_sizes_to_predict,
+    rising_below,
+)
 from curvewise.learning.fit import fitted_curves
 from curvewise.stats.intervals import (
     SMALLEST_PVALUE,
@@ -239,17 +246,10 @@ def compare_learning_curves(a: Curve, b: Curve, *, at: float | None = None, leve
             raise InputError("must be a fitted curve; see fit_learning_curves.", argument=name, value=curve)
     if a.unit != b.unit:
         raise InputError(f"a is in unit {a.unit.name!r} and b in {b.unit.name!r}: fit both in the same unit.")
+    if a.learner == b.learner:  # such as two that nobody named: sentences must tell them apart
+        a, b = replace(a, learner=f"{a.learner} (a)"), replace(b, learner=f"{b.learner} (b)")
     size = min(a.largest_n, b.largest_n) if at is None else check_size(at, "at")
-    point = np.array([size])
-
-    def interval(confidence: float) -> tuple[float, float]:
-        _, low, high = _difference(a, point, b, point, confidence)
-        return float(low[0]), float(high[0])
-
-    estimate, below, above = (float(v[0]) for v in _difference(a, point, b, point, level))
-    verdict = "a better" if above < 0 else "b better" if below > 0 else "undecided"
-    if a._scale.sign < 0:  # costs are turned scores
-        estimate, below, above = -estimate, -above, -below
+    difference, pvalue, verdict = _judge(a, b, size, level)
     one, two = (c.interval_at(size, level=level).data_reliance for c in (a, b))
     low, high = difference_interval(one.estimate, (one.low, one.high), two.estimate, (two.low, two.high))
     crossing, meets = _crossing(a, b, level)
@@ -260,12 +260,12 @@ def compare_learning_curves(a: Curve, b: Curve, *, at: float | None = None, leve
         a=a.learner,
         b=b.learner,
         at=size,
-        error_difference=Interval(estimate, below, above, level, a.default_interval),
+        error_difference=difference,
         data_reliance_difference=Interval(one.estimate - two.estimate, float(low), float(high), level),
         crossing=crossing,
         data_equivalence=needed,
         data_equivalence_of_a=needed_of_a,
-        pvalue=1.0 - excluded_level(interval, 0.0),
+        pvalue=pvalue,
         verdict=verdict,
         level=level,
         unit=a.unit,
@@ -346,7 +346,7 @@ class LearnerComparison(Result):
     def sentences(self) -> str:
         """State how many differences are significant, and which learners remain candidates for the best."""
         found = sum(v != "undecided" for v in self.verdicts)
-        judged = zip(self.pairs, self.verdicts, strict=True)
+        judged = list(zip(self.pairs, self.verdicts, strict=True))
         beaten = {pair[verdict == "a better"] for pair, verdict in judged if verdict != "undecided"}
         left = [name for name in self.learners if name not in beaten]
         pairs = len(self.pairs)
@@ -356,9 +356,7 @@ class LearnerComparison(Result):
         if self.baseline is not None:
             order = {"significantly better than": "a better", "significantly worse than": "b better"}
             order["not significantly different from"] = "undecided"
-            others = {
-                k: [b for (_, b), v in zip(self.pairs, self.verdicts, strict=True) if v == order[k]] for k in order
-            }
+            others = {how: [b for (_, b), v in judged if v == verdict] for how, verdict in order.items()}
             phrases = [f"{how} {', '.join(names)}" for how, names in others.items() if names]
             return f"{text} {self.baseline} is {'; '.join(phrases)}."
         if len(left) == 1:
@@ -409,16 +407,15 @@ def compare_learners(
     # Bonferroni: the intervals of all pairs hold together, and each decides on its pair. Holm's step-down tests would
     # find more, but have no intervals that say how large a difference is.
     each = 1 - (1 - level) / len(pairs)
-    found = [compare_learning_curves(by_name[a], by_name[b], at=size, level=each) for a, b in pairs]
-    pvalues = np.array([c.pvalue for c in found])
+    differences, pvalues, verdicts = zip(*(_judge(by_name[a], by_name[b], size, each) for a, b in pairs), strict=True)
     return LearnerComparison(
         learners=tuple(c.learner for c in ranked),
         at=size,
         pairs=tuple(pairs),
-        differences=tuple(c.error_difference for c in found),
-        pvalues=pvalues,
-        adjusted=np.minimum(len(pairs) * pvalues, 1.0),
-        verdicts=tuple(c.verdict for c in found),
+        differences=differences,
+        pvalues=np.array(pvalues),
+        adjusted=np.minimum(len(pairs) * np.array(pvalues), 1.0),
+        verdicts=verdicts,
         baseline=baseline,
         level=level,
         unit=chosen[0].unit,
@@ -439,6 +436,22 @@ def likely(curve: Curve, n: FloatArray, level: float) -> tuple[FloatArray, tuple
     return np.clip(curve._likely_points(n), low, high) / factor, (low / factor, high / factor)
 
 
+def _judge(a: Curve, b: Curve, n: float, level: float) -> tuple[Interval, float, str]:
+    """Return the difference of the errors at n, its p-value and the verdict."""
+    point = np.array([n])
+
+    def interval(confidence: float) -> tuple[float, float]:
+        _, low, high = _difference(a, point, b, point, confidence)
+        return float(low[0]), float(high[0])
+
+    estimate, below, above = (float(v[0]) for v in _difference(a, point, b, point, level))
+    verdict = "a better" if above < 0 else "b better" if below > 0 else "undecided"
+    if a._scale.sign < 0:  # costs are turned scores
+        estimate, below, above = -estimate, -above, -below
+    difference = Interval(estimate, below, above, level, _kind(a, b))
+    return difference, 1.0 - excluded_level(interval, 0.0), verdict
+
+
 def _difference(
     a: Curve, n_a: FloatArray, b: Curve, n_b: FloatArray, level: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -455,7 +468,7 @@ def _crossing(a: Curve, b: Curve, level: float) -> tuple[Interval, float]:
     The second number is where the fitted curves cross, whether the data show it or not; NaN where they do not.
     """
     # From the smallest size measured: below it both curves are only their form.
-    kind, start = a.default_interval, np.log(min(a.n[0], b.n[0]))
+    kind, start = _kind(a, b), np.log(min(a.n[0], b.n[0]))
     stop = np.log(max(a.largest_n, b.largest_n) * SEARCH)
     grid = np.exp(np.linspace(start, stop, 400))
     gap = cost(a, grid) - cost(b, grid)
@@ -469,6 +482,11 @@ def _crossing(a: Curve, b: Curve, level: float) -> tuple[Interval, float]:
     # With an open end one of the two is significantly better on one side only, which shows no crossing.
     shown = low > 0 and np.isfinite(high) and a.is_supported_at(estimate) and b.is_supported_at(estimate)
     return Interval(float(np.clip(estimate, low, high)) if shown else np.nan, low, high, level, kind), estimate
+
+
+def _kind(*curves: Curve) -> str:
+    """Name the kind of an interval made of those of several curves, in whatever order these come."""
+    return " and ".join(sorted({c.default_interval for c in curves}))
 
 
 def _far_crossing(a: Curve, b: Curve, crossing: Interval) -> Iterator[str]:
@@ -486,10 +504,11 @@ def _equivalence(a: Curve, b: Curve, n: float, level: float) -> Interval:
     """The factor k with e_b(kN) = e_a(N); its interval holds the k at which they may be equal."""
     # Symmetric in log k, as either learner may be the one that is worth more data.
     factors = np.exp(np.linspace(-np.log(SEARCH), np.log(SEARCH), 601))
+    factors = factors[rising_below(b, factors * n) :]
     point = np.array([n])
     estimate = first_crossing(factors, cost(b, factors * n) - cost(a, point))
     low, high = crossing_interval(lambda k: _difference(b, k * n, a, point, level), factors)
-    return Interval(float(np.clip(estimate, low, high)), low, high, level, a.default_interval)  # a root by two routes
+    return Interval(float(np.clip(estimate, low, high)), low, high, level, _kind(a, b))  # a root by two routes
 
 
 @dataclass(frozen=True, eq=False)
@@ -611,7 +630,7 @@ def rank_learners(curves: Any, at: float | None = None, *, level: float = 0.95, 
         **pick,
         probability_best=chance[order],
         level=level,
-        kind=" and ".join(dict.fromkeys(c.default_interval for c in all_curves)),
+        kind=_kind(*all_curves),
         unit=all_curves[0].unit,
         warnings=warnings,
         _places=tuple(all_curves[i]._place for i in order),

@@ -324,6 +324,8 @@ class Curve(Result):
         crosses, low, high = _reach(self, target, level)
         floor, _ = bounds(self.unit, self._data.mean)
         never = 1.0 if target <= floor else self._probability_never(target)
+        _, top = self._band_points(self.n, level, self.default_interval, np.inf)
+        reached = self.n[(top < target) & (self._data.mean < target)]
         # As a median would be: infinite where never is more likely than ever.
         estimate = np.inf if never > 0.5 and np.isfinite(crosses) else crosses
         return SamplesToReach(
@@ -337,16 +339,10 @@ class Curve(Result):
             curve_reaches=crosses,
             kind=self.default_interval,
             unit=self.unit,
-            reached_at=self._reached_at(target, level),
+            reached_at=float(reached[0]) if len(reached) else None,
             _place=self._place,
             warnings=tuple(_reach_warnings(self, target, estimate, float(error))),
         )
-
-    def _reached_at(self, target: float, level: float) -> float | None:
-        """Return the smallest measured size whose interval lies below a target, in points; None if none does."""
-        _, high = self._band_points(self.n, level, self.default_interval, np.inf)
-        below = np.flatnonzero((high < target) & (self._data.mean < target))
-        return float(self.n[below[0]]) if len(below) else None
 
     def budget(self, n: ArrayLike, *, cost_per_sample: float = 1.0, level: float = 0.95) -> pd.DataFrame:
         """Tabulate what more data would cost and bring, from the largest size measured.
@@ -937,7 +933,7 @@ def whole_sizes(n: FloatArray) -> NDArray[Any]:
     >>> whole_sizes(np.array([400.0, 800.0])), whole_sizes(np.array([0.5]))
     (array([400, 800]), array([0.5]))
     """
-    whole = bool((np.mod(n, 1.0) == 0).all()) and bool((n < 2**53).all())  # larger ones are no exact floats
+    whole = bool((n < 2**53).all()) and bool((np.mod(n, 1.0) == 0).all())  # larger ones are no exact floats
     return n.astype(np.int64) if whole else n
 
 
@@ -957,6 +953,7 @@ def _reach(curve: Curve, target: float, level: float) -> tuple[float, float, flo
     start = max(min(1.0, float(curve.n[0])), float(curve.n[0]) / 1e3)
     # 401 sizes over nine decades: 45 for each, between which bisection finds the size itself.
     grid = np.geomspace(start, curve.largest_n * FARTHEST, 401)
+    grid = grid[rising_below(curve, grid) :]
     # The most likely curve, without the prior on γ, decides whether error falls at all.
     first, last = curve._likely_points(np.array([curve.n[0], curve.largest_n]))
     if last > first:
@@ -975,6 +972,15 @@ def _reach(curve: Curve, target: float, level: float) -> tuple[float, float, flo
         low = float(grid[-1])
     exact = _solve(curve._error_points, grid, target)
     return float(np.clip(exact, low, high)) if low <= high else exact, low, high  # a root by two routes
+
+
+def rising_below(curve: Curve, n: FloatArray) -> int:
+    """Count the sizes n, in rising order, before the peak that a curve may have below the smallest size measured.
+
+    A law with δ may rise there from 0, and has every error a first time at a size that means nothing.
+    """
+    error = curve._error_points(n[n <= curve.n[0]])
+    return int(np.argmax(error >= error.max() - 1e-9)) if len(error) else 0
 
 
 def _solve(at: Callable[[FloatArray], FloatArray], grid: FloatArray, target: float) -> float:

@@ -16,7 +16,7 @@ the training points of the 92 scaling curves; ``benchmarks/extrapolation.py`` sc
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 
@@ -153,9 +153,9 @@ def fit_member(
     if len(n) < SHORTEST_PREFIX and name != "last":
         name = "measured"
     table = MEMBERS[name](n, mean, stderr, floor)
-    fit = LawEnsemble((name,), np.ones(1), {name: table}, {name: float("nan")}, float(n[-1]), float(mean[-1]))
     noise = _relative_noise(np.log(n / n[-1]), mean, stderr, floor)
-    return replace(fit, stderr=noise, floor=floor, ceiling=ceiling)
+    known = {name: table}, {name: float("nan")}, float(n[-1]), float(mean[-1])
+    return LawEnsemble((name,), np.ones(1), *known, stderr=noise, floor=floor, ceiling=ceiling)
 
 
 REMEMBERED = 8
@@ -328,8 +328,6 @@ class Member:
         Key of `FAMILIES`; None is no law: the last `knots` means, joined and held beyond.
     tail : float
         Points weigh ``(n / n_last)^tail``.
-    relative : bool
-        Whether residuals are relative to the value (log-like) or plain.
     prior : float
         Weight before any rolling error is seen; 0 keeps it out of the ensemble.
     knots : int
@@ -338,7 +336,6 @@ class Member:
 
     family: str | None
     tail: float = 0.0
-    relative: bool = True
     prior: float = 1.0
     knots: int = 1
 
@@ -371,11 +368,8 @@ class Member:
         """Return unnormalised weights (S,) of the points."""
         unit = float(np.abs(mean).max()) or 1.0
         size = np.abs(mean) / unit
-        if self.relative and floor is not None:
-            scale = np.maximum(size, SMALLEST_RELATIVE)
-        else:
-            # Values that may cross zero have no meaningful relative residual.
-            scale = np.full_like(size, size.mean() or 1.0)
+        # Residuals are relative to the value; those of values that may cross zero have no meaningful ratio.
+        scale = np.full_like(size, size.mean() or 1.0) if floor is None else np.maximum(size, SMALLEST_RELATIVE)
         variance = scale**2
         if stderr is not None:
             variance = (RELATIVE_NOISE * scale) ** 2 + (stderr / unit) ** 2

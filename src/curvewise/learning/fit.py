@@ -19,6 +19,7 @@ from curvewise.learning.curve import (
     EXTRAPOLATION_LIMIT,
     Curve,
     LearningCurve,
+    check_size,
     estimate_columns,
     far_sizes,
     note_on_estimates,
@@ -113,8 +114,6 @@ def fit_learning_curve(
     """
     read_as = Unit(unit, higher_is_better)
     values = read_as.errors(error)
-    if runs is None and variance is not None:
-        raise InputError(f"needs {arg('runs')}, over how many runs each mean was taken.", argument="variance")
     form, notes = _form_of(form, largest, constants)
     data = group_runs(n, values, runs, variance)
     notes = _too_many(largest, data, form) or notes
@@ -239,7 +238,9 @@ def fit_learning_curves(
         remedy = " Average over the seeds first: fit cw.load_measurements(…).subset_means()."
         general.append(text + (remedy if frame.runs is None else ""))
     bootstrap = _bootstrap(curves, at, refits, rng) if refits else {}
-    warnings = (*general, *_first_warnings(curves, failures))
+    asked = [] if at is None else [check_size(at, "at", infinite=True)]
+    far = far_sizes(np.array(asked), list(curves.values())) if asked else ()
+    warnings = (*general, *far, *_first_warnings(curves, failures))
     result = LearningCurves({**curves}, at, bootstrap, failures, warnings, tuple(general))
     warn_all(result.warnings)
     return result
@@ -522,7 +523,8 @@ def _error_of_guess(chance: float | None, unit: Unit) -> float | None:
     """Return the error of a blind guess, or raise an error that names the argument."""
     if chance is None:
         return None
-    value = float(as_floats(chance, "chance"))
+    given = as_floats(chance, "chance")
+    value = math.nan if given.ndim else float(given)
     if not math.isfinite(value) or (unit.bounded and not 0 <= value <= unit.top):
         allowed = f"a {unit.name} from 0 to {unit.top:g}" if unit.bounded else "a finite number"
         raise InputError(f"must be {allowed}, in the unit of the values.", argument="chance", value=chance)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import InputError, list_names
+from curvewise.errors import InputError, arg, list_names
 from curvewise.types.results import FloatArray, Unit, as_floats
 
 GAMMA_GRID: FloatArray = np.arange(-99, 0) / 100.0
@@ -352,6 +352,8 @@ def group_runs(
         Where a row is a mean: over how many runs (default 1), and their variance at ddof 1. Rows of equal size are
         pooled.
     """
+    if runs is None and variance is not None:
+        raise InputError(f"needs {arg('runs')}, over how many runs each mean was taken.", argument="variance")
     sizes, values = as_floats(n, "n"), as_floats(error, "error")
     _check_rows(sizes, values)
     counts = _row_values("runs", runs, sizes, default=1.0)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -151,11 +151,20 @@ class Profile:
 
     def estimate(self, coefficients: Coefficients) -> FloatArray:
         """φ at the most likely γ, which lies inside every interval; shape as :meth:`interval`."""
-        best = self.residual.argmin(axis=1)
+        best = self._best
         if len(best) == 1:
             return self._along(coefficients, best)[0][:, 0]
         along, _ = self._along(coefficients, np.arange(len(self.gammas)))
         return np.asarray(along[np.arange(len(along)), best], dtype=np.float64)
+
+    @cached_property
+    def _best(self) -> NDArray[np.intp]:
+        """Index of the most likely γ of each curve; of several that are equally likely the one nearest to −½.
+
+        With no more sizes than terms every γ fits alike, and the lowest residual would be a matter of rounding.
+        """
+        alike = self.residual <= self.residual.min(axis=1, keepdims=True) * (1.0 + 1e-9)
+        return np.asarray(np.where(alike, np.abs(self.gammas + 0.5), np.inf).argmin(axis=1))
 
     def probability_above(self, coefficients: Coefficients, value: float) -> FloatArray:
         """Confidence that φ > value: the signed root of the profile, read on Student's t.
@@ -210,7 +219,7 @@ class Profile:
         freedom = np.maximum(self.freedom, 1.0)
         if self.noise is None:
             return freedom
-        best = self.residual.argmin(axis=1)
+        best = self._best
         rows = np.arange(len(best))
         x = self.basis.error(self.n, self.gammas[best]).transpose(1, 0, 2)  # (B, S, terms)
         c = coefficients(self.basis, self.gammas[best])  # (T, B, terms)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import InputError, arg
+from curvewise.errors import InputError
 from curvewise.learning.curve import Curve, check_curves, check_size
 from curvewise.learning.fit import build_curve
 from curvewise.learning.power import (
@@ -77,8 +77,8 @@ class LeaveOneSizeOut(Result):
         unit = self.unit.name
         text = (
             f"Over {format_count(self.curves, 'curve')}, form {self.forms[best]} with weights {self.weights[best]}"
-            f" predicts the mean error at a size left out best: RMSE {format_value(float(self.average[best]), unit)}"
-            f" on average over {len(self.sizes)} sizes"
+            f" predicts the mean {self.unit.quantity} at a size left out best: RMSE"
+            f" {format_value(float(self.average[best]), unit)} on average over {len(self.sizes)} sizes"
         )
         if "last" in self.forms:
             carried = float(self.average[self.forms.index("last")])
@@ -124,8 +124,6 @@ def leave_one_size_out(
     if any(v.shape not in (given["n"].shape, ()) for v in given.values()):
         raise InputError("n, error, runs and variance must have one entry per row each.")
     given = {k: np.broadcast_to(v, given["n"].shape) for k, v in given.items()}
-    if variance is not None and runs is None:
-        raise InputError(f"needs {arg('runs')}, over how many runs each mean was taken.", argument="variance")
     curves = _by_learner(given, learner)
     if forms is None and weights is None:
         rows = [*PAPER_ROWS, ("auto", "size"), ("last", "size")]
@@ -290,7 +288,7 @@ def measure_stability(
     rows = as_floats(n, "n"), read_as.errors(error)
     data = group_runs(*rows, runs, variance)
     scale = scale_for(kind, data.mean)
-    used = data.n[-4:] if sizes is None else np.unique(np.asarray(sizes, dtype=np.float64))
+    used = data.n[-4:] if sizes is None else np.unique(as_floats(sizes, "sizes"))
     if not np.isin(used, data.n).all() or len(used) < 2:
         measured = ", ".join(map(format_number, data.n.tolist()))
         raise InputError(f"must be at least two of the sizes that were measured: {measured}.", argument="sizes")
@@ -401,14 +399,15 @@ def check_variance_model(curves: Sequence[Curve], *, draws: int = 999, rng: int 
     for c in curves:
         known = (c.runs > 1) & np.isfinite(c.variance)
         floor = c.constants.sigma0_squared / c._scale.factor**2
-        parts.append(_Replicated(c.n[known], c.variance[known], c.runs[known] - 1.0, floor))
-    if not any(len(p.n) for p in parts):
+        parts.append((GroupedRuns(c.n, c.runs, c.mean, c.variance).only(known), floor))
+    if not any(len(data.n) for data, _ in parts):
         raise InputError("hold no replicated size: there is no spread to check.", argument="curves")
-    measured = [p.variance[None] for p in parts]
+    measured = [data.variance[None] for data, _ in parts]
     sizes, freedom, pooled, expected = _pool(parts, measured)
     # The null is simulated, because σ̂² is estimated anew from each draw and χ² would not hold.
     generator = np.random.default_rng(rng)
-    null = [p.modelled(p.variance[None]) * generator.chisquare(p.freedom, (draws, len(p.n))) / p.freedom for p in parts]
+    shapes = [generator.chisquare(data.freedom, (draws, len(data.n))) / data.freedom for data, _ in parts]
+    null = [_modelled(*p, v) * shape for p, v, shape in zip(parts, measured, shapes, strict=True)]
     _, _, null_pooled, null_expected = _pool(parts, null)
     statistic = _unevenness(pooled / expected, freedom)[0]
     beyond = _unevenness(null_pooled / null_expected, freedom) >= statistic
@@ -423,34 +422,24 @@ def check_variance_model(curves: Sequence[Curve], *, draws: int = 999, rng: int 
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Replicated:
-    """Replicated sizes of one curve, in its unit."""
-
-    n: FloatArray
-    variance: FloatArray
-    freedom: FloatArray
-    floor: float
-
-    def modelled(self, variance: FloatArray) -> FloatArray:
-        """σ0² + σ̂²/n with σ̂² estimated from variances (draws, S)."""
-        slope = slope_variance(self.n, self.freedom + 1.0, variance, self.floor)
-        return size_variance(self.n, slope[:, None], self.floor)
+def _modelled(data: GroupedRuns, floor: float, variance: FloatArray) -> FloatArray:
+    """σ0² + σ̂²/n with σ̂² estimated from variances (draws, S) of replicated sizes; ``floor`` is σ0² in their unit."""
+    return size_variance(data.n, slope_variance(data.n, data.runs, variance, floor)[:, None], floor)
 
 
 def _pool(
-    parts: Sequence[_Replicated], variances: Sequence[FloatArray]
+    parts: Sequence[tuple[GroupedRuns, float]], variances: Sequence[FloatArray]
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Sizes, degrees of freedom, and measured and modelled variance (draws, S) over all curves."""
-    sizes = np.unique(np.concatenate([p.n for p in parts]))
+    sizes = np.unique(np.concatenate([data.n for data, _ in parts]))
     freedom = np.zeros(len(sizes))
     measured = np.zeros((len(variances[0]), len(sizes)))
     modelled = np.zeros_like(measured)
-    for part, variance in zip(parts, variances, strict=True):
-        at = np.searchsorted(sizes, part.n)
-        freedom[at] += part.freedom
-        measured[:, at] += part.freedom * variance
-        modelled[:, at] += part.freedom * part.modelled(variance)
+    for (data, floor), variance in zip(parts, variances, strict=True):
+        at = np.searchsorted(sizes, data.n)
+        freedom[at] += data.freedom
+        measured[:, at] += data.freedom * variance
+        modelled[:, at] += data.freedom * _modelled(data, floor, variance)
     return sizes, freedom, measured / freedom, modelled / freedom
 
 

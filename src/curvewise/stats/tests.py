@@ -190,13 +190,7 @@ def holm(pvalues: ArrayLike, tests: int | None = None) -> FloatArray:
     [0.03, 0.06, 0.06]
     """
     # ``tests`` beyond the p-values given: the others are taken to be larger than all of these.
-    p = np.asarray(pvalues, dtype=np.float64).ravel()
-    count = len(p) if tests is None else tests
-    order = np.argsort(p, kind="stable")
-    steps = p[order] * (count - np.arange(len(p)))
-    adjusted = np.empty_like(p)
-    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(steps))
-    return adjusted
+    return _adjust(pvalues, tests, lambda p, count, rank: np.maximum.accumulate(p * (count + 1 - rank)))
 
 
 def benjamini_hochberg(pvalues: ArrayLike, tests: int | None = None) -> FloatArray:
@@ -205,12 +199,18 @@ def benjamini_hochberg(pvalues: ArrayLike, tests: int | None = None) -> FloatArr
     >>> benjamini_hochberg([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.04, 0.04]
     """
+    # NaN comes last, and stays alone.
+    return _adjust(pvalues, tests, lambda p, count, rank: np.fmin.accumulate((p * count / rank)[::-1])[::-1])
+
+
+def _adjust(
+    pvalues: ArrayLike, tests: int | None, steps: Callable[[FloatArray, int, NDArray[np.int64]], FloatArray]
+) -> FloatArray:
+    """Adjust p-values by a function of them in rising order, the number of tests, and their ranks from 1."""
     p = np.asarray(pvalues, dtype=np.float64).ravel()
-    count = len(p) if tests is None else tests
     order = np.argsort(p, kind="stable")
-    steps = p[order] * count / np.arange(1, len(p) + 1)
     adjusted = np.empty_like(p)
-    adjusted[order] = np.minimum(1.0, np.fmin.accumulate(steps[::-1])[::-1])  # NaN comes last, and stays alone
+    adjusted[order] = np.minimum(1.0, steps(p[order], len(p) if tests is None else tests, np.arange(1, len(p) + 1)))
     return adjusted
 
 

@@ -390,7 +390,7 @@ def _train_one(i: int, task: CurveTask, setup: CurveSetup) -> tuple[int, CurvePo
     else:
         predictions, value = tried.result
         if np.isfinite(value):
-            setup.metric.unit.errors([value], "metric")  # a wrong unit is for the user to correct
+            setup.metric.check(value)  # a wrong unit is for the user to correct
         else:
             reason = error_text = f"the metric is {value}"
     seconds = fitted[0] if fitted else np.nan
@@ -462,16 +462,13 @@ class Metric:
     function : callable, optional
         ``(y_true, y_pred) -> float``.
     scorer : callable, optional
-        ``(estimator, X, y) -> float``, larger is better, as in scikit-learn.
-    loss : bool
-        Whether the scorer gives a negated loss.
+        ``(estimator, X, y) -> float``, larger is better, as in scikit-learn; that of a loss is negated.
     """
 
     name: str
     unit: Unit
     function: Callable[[Any, Any], float] | None = None
     scorer: Callable[[Any, Any, Any], float] | None = None
-    loss: bool = False
 
     def __call__(self, model: Any, X: Any, y: Any, predictions: Any) -> float:
         """Judge a trained model by its predictions for X."""
@@ -479,9 +476,19 @@ class Metric:
             return float(self.function(y, predictions))
         assert self.scorer is not None
         score = float(self.scorer(model, X, y))
-        if self.loss:
+        if self.unit.name == "loss":  # negated, as scikit-learn's scorers of losses are
             return -score
         return self.unit.top * (1.0 - score) if self.unit.bounded else score
+
+    def check(self, value: float) -> None:
+        """Raise for a value that the unit cannot have."""
+        try:
+            self.unit.errors([value], "metric")
+        except InputError:
+            if self.scorer is None:
+                raise
+            problem = f"gave {1.0 - value / self.unit.top:g}, and only scores between 0 and 1 become errors: pass"
+            raise InputError(f"{problem} unit='score'.", argument="metric", value=self.name) from None
 
 
 def resolve_metric(metric: MetricLike, unit: str) -> Metric:
@@ -538,7 +545,7 @@ def _from_scorer(metric: Any, unit: Unit) -> Metric:
         right = "unit='loss'" if loss else "unit='fraction' or 'percent' (1 - score) or 'score'"
         raise InputError(f"metric={metric!r} with unit={unit.name!r}: pass {right}.")
     name = metric if isinstance(metric, str) else describe(metric)
-    return Metric(name, unit, scorer=scorer, loss=loss)
+    return Metric(name, unit, scorer=scorer)
 
 
 def _wrong(y: Any, predictions: Any, whole: float) -> float:
