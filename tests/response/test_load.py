@@ -330,6 +330,25 @@ def test_a_column_with_an_orientation_is_a_measure() -> None:
     assert load_corpus(percent).gap.tolist() == [0.1] * 12
 
 
+def test_empty_cells_do_not_make_a_measure_a_setting() -> None:
+    rng = np.random.default_rng(0)
+    table = {"depth": [2, 4] * 20, "gap": rng.random(40), "norm": [*rng.random(9), *[None] * 31], "gi": rng.random(40)}
+    found = load_corpus(table)
+    assert (list(found.hyperparameters), list(found.measures)) == (["depth"], ["norm", "gi"])
+
+
+def test_where_hyperparameters_are_marked_other_numbers_are_measures() -> None:
+    """A count of parameters, say, repeats as the settings that it depends on do."""
+    rng = np.random.default_rng(0)
+    table = {"hp.blocks": [2, 4] * 20, "gap": rng.random(40), "vc_dim": [10.0, 20.0] * 20, "coarse": [*range(10)] * 4}
+    found = load_corpus(table)
+    assert (list(found.hyperparameters), list(found.measures)) == (["hp.blocks"], ["vc_dim", "coarse"])
+    found = load_corpus({"blocks" if k == "hp.blocks" else k: v for k, v in table.items()})
+    assert list(found.hyperparameters) == ["blocks", "vc_dim", "coarse"]
+    found = load_corpus(table, measures=["coarse"])
+    assert (list(found.hyperparameters), list(found.measures)) == (["hp.blocks"], ["coarse"])
+
+
 def test_rows_that_are_there_twice_and_epochs_of_one_model_are_no_further_models() -> None:
     """A file appended to itself halved every interval; with eight epochs of 24 models 35% of null tests rejected."""
     frame = pd.DataFrame(rows())

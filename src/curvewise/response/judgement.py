@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from curvewise.response.cmi import (
     Codes,
     ConditioningSets,
     InformationScores,
+    chance_noise,
     check_corpus,
     clipped_interval,
     jackknife_error,
@@ -128,14 +130,15 @@ def judge_measures(
     generator = np.random.default_rng(rng)
     rows: list[MeasureScores] = []
     alarms: list[str] = []
-    for task, part in corpus.by_task().items():
-        judge = _TaskJudge(task, part, given, permutations, level, generator)
+    tasks = corpus.task_names
+    # Draws of their own for each task: those of one do not depend on the measures of another.
+    for (task, part), own in zip(corpus.by_task().items(), [generator, *generator.spawn(len(tasks) - 1)], strict=True):
+        judge = _TaskJudge(task, part, given, permutations, level, own)
         rows += judge.rows(chosen)
         alarms += judge.alarms
         notes += judge.notes
     for text in dict.fromkeys(alarms):
         warnings.warn(text, CurvewiseWarning, stacklevel=2)
-    tasks = corpus.task_names
     if len(tasks) > 1:
         rows += [_average([row for row in rows if row.measure == name], level) for name in chosen]
     return MeasureJudgement(
@@ -562,7 +565,10 @@ class _TaskJudge:
             return
         part = self.corpus.select(whole)
         conditioning = ConditioningSets.choose(part.gap, part.hyperparameters, self.given)
-        shuffled, null = shuffled_gaps(part.gap, conditioning.codes, self.permutations, self.rng)
+        # From the start each time: whether other measures failed for other models changes nothing.
+        rng = deepcopy(self.rng)
+        shuffled, null = shuffled_gaps(part.gap, conditioning.codes, self.permutations, rng)
+        noise = chance_noise(part.gap, rng)
         for text in conditioning.alarms:
             self._warn(text)
         if shuffled is None:
@@ -575,7 +581,7 @@ class _TaskJudge:
             signs = [part.orientation.get(name) for name in some]
             table = np.stack([part.measures[n] * (s or 1) for n, s in zip(some, signs, strict=True)])
             directed = np.array([s is not None for s in signs])
-            scores = InformationScores.of(conditioning, table, directed, shuffled, self.rng)
+            scores = InformationScores.of(conditioning, table, directed, shuffled, noise)
             others = {
                 "pgdl": lowest_pgdl(pgdl_scores(table, part.gap, part.hyperparameters), len(some)),
                 "kendall": kendall(table, part.gap),

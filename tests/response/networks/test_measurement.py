@@ -277,6 +277,9 @@ def test_tokens_and_features() -> None:
         curve = measure_response(Votes(), texts, name, magnitudes=[0, 0.4, 0.9])
         assert curve.accuracy[0] == 1
         assert curve.accuracy[2] < 0.95
+    # Bytes are tokens, too, where tokens are perturbed.
+    pair = [measure_response(Votes(), (tokens.astype(kind), labels), "token-replacement") for kind in (int, "uint8")]
+    assert pair[1].correct.tolist() == pair[0].correct.tolist()
     table = (rng.normal(size=(200, 4)) + 3 * labels[:, None]).astype(np.float32)
     linear = nn.Linear(4, 2)
     linear.load_state_dict({"weight": torch.tensor([[-1.0] * 4, [1.0] * 4]), "bias": torch.tensor([6.0, -6.0])})

@@ -40,6 +40,7 @@ from curvewise.response.networks.trial import (
     ExecutionPlan,
     Magnitudes,
     Trial,
+    as_tokens,
     check_kind,
     read_sample,
 )
@@ -660,6 +661,7 @@ def perturbed_accuracy(
     place = chosen_device(model, how.device)
     sample = read_sample(data, reading, examples, rng).to(place)
     check_kind(change, sample)
+    sample = as_tokens(sample) if change.of == "tokens" else sample
     raw = change.of in ("tokens", "images")
     if change.learn is not None:
         change = change.fitted(sample.x if raw else sample.given(sample.x), padding=sample.padding)

@@ -240,7 +240,7 @@ def _as_images(data: Any) -> Any:
     if getattr(data, "ndim", 0) == 3:
         return data[:, None]
     if isinstance(data, np.ndarray) and data.ndim == 4:
-        return np.moveaxis(data, -1, 1) if data.shape[1] not in (1, 3) else data
+        return np.moveaxis(data, -1, 1) if data.shape[1] not in (1, 3) and data.shape[3] in (1, 3) else data
     return data
 
 
