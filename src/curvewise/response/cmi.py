@@ -494,13 +494,8 @@ def dense_ranks(columns: FloatArray) -> NDArray[np.int16 | np.int32]:
     >>> dense_ranks(np.array([[0.5], [0.1], [0.5], [0.9]])).ravel()
     array([1, 0, 1, 2], dtype=int16)
     """
-    order = np.argsort(columns, axis=0)
-    rising = np.take_along_axis(columns, order, axis=0)
-    step = np.zeros(columns.shape, dtype=np.int16 if len(columns) < 2**15 else np.int32)
-    np.cumsum(rising[1:] > rising[:-1], axis=0, out=step[1:])
-    ranks = np.empty_like(step)
-    np.put_along_axis(ranks, order, step, axis=0)
-    return ranks
+    kind = np.int16 if len(columns) < 2**15 else np.int32
+    return np.stack([np.unique(column, return_inverse=True)[1] for column in columns.T], axis=1).astype(kind)
 
 
 def clipped_interval(score: float, low: float, high: float, level: float, floor: float) -> Interval:

@@ -540,7 +540,7 @@ class ModelCorpus(RowTable):
         put = object.__setattr__
         put(self, "models", tuple(map(str, self.models)))
         # 0.95 - 0.85 is the gap that 0.9 - 0.8 is, up to rounding, and so are 10% and 0.1: they must be ties.
-        put(self, "gap", _fractions(self.gap, "gap", -1.0, len(self)).round(12))
+        put(self, "gap", _fractions(self.gap, "gap", -1.0, len(self)).round(14))
         put(self, "measures", _measures(self.measures, len(self)))
         put(self, "hyperparameters", as_columns(self.hyperparameters, len(self)))
         put(self, "orientation", _orientation(self.orientation, self.measures))

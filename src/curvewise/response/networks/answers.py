@@ -20,7 +20,7 @@ from torch import Tensor
 from curvewise.nn.data import Sample
 from curvewise.nn.lane import channels_last
 from curvewise.nn.networks import arithmetic, exact, has_answer, logits_of
-from curvewise.response.networks.perturbations import mix, per_example
+from curvewise.response.networks.perturbations import Perturbation, mix, per_example
 from curvewise.response.networks.sites import NetworkHalves
 from curvewise.response.networks.trial import ExecutionPlan, Trial
 
@@ -186,19 +186,17 @@ class _Loop:
         """Return values for the second half of the network, the first of them perturbed."""
         if level < 0:
             return source.values(rows)
-        trial, inputs = self.trial, self.inputs
+        trial = self.trial
         how: dict[str, Any] = {
             "magnitude": float(trial.magnitudes[level]),
             "seed": trial.seed,
             "positions": rows + level * len(trial.labels),  # fresh noise for each magnitude
         }
-        images = self.perturbation.of == "images"
-        x, *others = (inputs.stored(rows),) if images else source.values(rows)
+        if source is self.inputs:
+            return (self.inputs.perturbed(self.perturbation, rows, **how),)
+        x, *others = source.values(rows)
         with exact(self.plan.device):
-            if not images:
-                return (self.perturbation.apply(x, **how), *others)
-            pixels = self.perturbation.apply(inputs.sample.pixels(x), **how)
-            return (inputs.laid(inputs.sample.normalised(pixels)),)
+            return (self.perturbation.apply(x, **how), *others)
 
     def _run(self, body: Body, tape: Sequence[Tensor]) -> Tensor:
         """Answer every row of the tables, compiled if the plan says so."""
@@ -322,6 +320,14 @@ class NetworkInputs:
         if self.ready is None:
             return self._made(self.stored(rows))
         return self.laid(_picked(self.ready, rows))
+
+    def perturbed(self, change: Perturbation, rows: Tensor, **how: Any) -> Tensor:
+        """Perturb inputs: pixels from 0 to 1 before they are normalised, all else as the network takes it."""
+        with exact(self.device):
+            if change.of != "images":
+                return change.apply(self.first(rows), **how)
+            pixels = change.apply(self.sample.pixels(self.stored(rows)), **how)
+            return self.laid(self.sample.normalised(pixels))
 
     def _made(self, stored: Tensor) -> Tensor:
         return self.laid(self.sample.given(stored))
