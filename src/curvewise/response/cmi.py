@@ -438,8 +438,7 @@ class InformationScores:
     @property
     def score(self) -> FloatArray:
         """The smallest value over the sets."""
-        least: FloatArray = self.values.min(axis=0, initial=np.inf)
-        return np.where(np.isinf(least), np.nan, least)
+        return reduce(np.fmin, self.values, np.full(len(self.directed), np.nan))
 
     def centre(self, which: int) -> float:
         """Score of one measure without the part that is chance; NaN where chance explains everything."""
@@ -603,12 +602,7 @@ def pgdl_scores(
 
 def lowest_pgdl(values: Mapping[tuple[str, str], FloatArray], measures: int) -> FloatArray:
     """Smallest value of each measure over the pairs whose value is a number; NaN if none is."""
-    if not values:
-        return np.full(measures, np.nan)
-    stacked = np.stack(list(values.values()))
-    known = ~np.isnan(stacked)
-    least = np.where(known, stacked, np.inf).min(axis=0)
-    return np.where(known.any(axis=0), least, np.nan)
+    return reduce(np.fmin, values.values(), np.full(measures, np.nan))
 
 
 def _pgdl_ratio(larger: NDArray[np.bool_], higher: NDArray[np.bool_], one: list[str], two: list[str]) -> FloatArray:

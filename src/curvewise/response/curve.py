@@ -367,7 +367,7 @@ def score_slope(curve: ResponseCurve, score: str) -> FloatArray:
         if not clean > 0:
             return np.full(len(curve.magnitude), np.nan)
         # 1 − area / clean: the clean accuracy itself moves with the answers at magnitude 0.
-        slope: FloatArray = (1 - curve.gi) / clean**2 * _gives_clean(curve)
+        slope: FloatArray = np.where(_gives_clean(curve), (1 - curve.gi) / clean**2, 0.0)
         return slope - gi_weights(curve.magnitude, curve.signs) / clean
     above, below = pal_weights(curve.magnitude, signs=curve.signs)
     area = float(below @ curve.accuracy)

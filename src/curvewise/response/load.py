@@ -344,9 +344,7 @@ def _from_table(
     ]
     if lost := int(np.isnan(gap).sum()):
         notes.append(f"{lost} of {len(table)} models have no gap: they failed or were not measured")
-    for name, column in values.items():
-        if lost := int((~np.isfinite(column)).sum()):
-            notes.append(f"{lost} of {len(table)} models have no {brief(name)}")
+    notes += _lacking(values, "")
     for name in roles.hyperparameters:
         if lost := sum(map(is_missing, table.columns[name])):
             notes.append(f"{lost} of {len(table)} models have no {brief(name)}, which counts as a value of its own")
@@ -575,13 +573,9 @@ class ModelCorpus(RowTable):
         return len(self.models)
 
     def __repr__(self) -> str:
-        parts = {
-            "model": len(self),
-            "task": len(self.task_names),
-            "hyperparameter": len(self.hyperparameters),
-            "measure": len(self.measures),
-        }
-        return f"ModelCorpus({', '.join(format_count(k, noun) for noun, k in parts.items())})"
+        parts = {"model": self.models, "task": self.task_names}
+        parts |= {"hyperparameter": tuple(self.hyperparameters), "measure": tuple(self.measures)}
+        return f"ModelCorpus({', '.join(format_count(len(part), noun) for noun, part in parts.items())})"
 
     @property
     def task_names(self) -> tuple[str, ...]:
@@ -614,16 +608,10 @@ class ModelCorpus(RowTable):
 
     def columns(self) -> dict[str, Any]:
         """Return columns with a row for each model."""
-        task = {} if self.tasks is None else {"task": self.tasks}
-        share = {} if self.train_accuracy is None else {"train_accuracy": self.train_accuracy}
-        return {
-            **task,
-            "model": np.array(self.models, dtype=np.str_),
-            **self.hyperparameters,
-            **share,
-            "gap": self.gap,
-            **self.measures,
-        }
+        named = {"task": self.tasks, "model": np.array(self.models, dtype=np.str_)}
+        shares = {"train_accuracy": self.train_accuracy, "gap": self.gap}
+        found = {**named, **self.hyperparameters, **shares, **self.measures}
+        return {name: column for name, column in found.items() if column is not None}
 
 
 def _fractions(values: ArrayLike, name: str, low: float, count: int) -> FloatArray:
@@ -739,9 +727,9 @@ def _tasks_from_folder(folder: Path) -> list[CompetitionTask]:
             f"{arg('source', str(folder))} is a folder without model_configs.json and without model folders whose "
             "config.json has 'hparams': name the file of the corpus."
         )
-    twice = [t.name for t in tasks if sum(t.name == u.name for u in tasks) > 1]
-    if twice:
-        raise InputError(f"{format_path(folder)} holds two tasks called {twice[0]!r}: rename a folder.")
+    (name, count), *_ = Counter(task.name for task in tasks).most_common(1)
+    if count > 1:
+        raise InputError(f"{format_path(folder)} holds two tasks called {name!r}: rename a folder.")
     return tasks
 
 
@@ -800,9 +788,7 @@ def _corpus_of_task(task: CompetitionTask, top: float) -> ModelCorpus:
 def _missing(tasks: list[CompetitionTask], gap: FloatArray, values: Mapping[str, FloatArray]) -> Iterator[str]:
     if lost := int(np.isnan(gap).sum()):
         yield f"{lost} of {len(gap)} models have no accuracies: their gap is NaN"
-    for measure, column in values.items():
-        if lost := int((~np.isfinite(column)).sum()):
-            yield f"{lost} of {len(gap)} models have no prediction of {measure!r}"
+    yield from _lacking(values, "prediction of ")
     for task in tasks:
         for measure, predicted in task.predictions.items():
             if other := set(predicted) - set(task.models):
@@ -810,6 +796,12 @@ def _missing(tasks: list[CompetitionTask], gap: FloatArray, values: Mapping[str,
                     f"{len(other)} prediction(s) of {measure!r} left out: {task.source} has no model "
                     f"{list_names(sorted(other), 3)}"
                 )
+
+
+def _lacking(measures: Mapping[str, FloatArray], what: str) -> Iterator[str]:
+    for name, column in measures.items():
+        if lost := int((~np.isfinite(column)).sum()):
+            yield f"{lost} of {len(column)} models have no {what}{brief(name)}"
 
 
 def _single_models(folder: Path) -> list[CompetitionTask]:

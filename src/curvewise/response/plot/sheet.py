@@ -260,7 +260,9 @@ def perturbed(images: Sample, how: Perturbation, magnitude: float, seed: int, pa
     # Mixing commutes with normalising, so that mixtures need no normalised values.
     if how.of == "images" or partner is not None:
         x = images.pixels(images.x).clamp(0, 1)
-        changed = how.fitted(x).apply(x, magnitude, seed, partner=partner and partner.pixels(partner.x))
+        changed = how.fitted(x).apply(
+            x, magnitude, seed, partner=None if partner is None else partner.pixels(partner.x)
+        )
     else:
         x = images.given(images.x)
         changed = images.pixels(how.fitted(x).apply(x, magnitude, seed))
