@@ -572,6 +572,7 @@ def invariance(
     from curvewise.response.judgement import judge_measures
     from curvewise.study.response import keep_invariance, list_invariances, measure_invariance
     from curvewise.study.study import load_study
+    from curvewise.types.results import interval_lists
 
     if not study.exists():
         raise UsageError(f"{study}: there is no such file.")
@@ -598,12 +599,14 @@ def invariance(
         show_judgement(page, judged[chosen[0]], judging.mode)
     else:
         rows = [(name, row) for name, found in judged.items() for row in found.rows]
-        columns: dict[str, list[Any]] = {"perturbation": [name for name, _ in rows]}
-        columns |= {"measure": [row.measure for _, row in rows], "models": [row.n for _, row in rows]}
-        for end in ("estimate", "low", "high"):
-            column = "CMI" if end == "estimate" else end
-            columns[column] = _shown("cmi", (getattr(row.cmi, end) for _, row in rows), 1)
-        columns["p"] = [pvalue_text(row.pvalue) for _, row in rows]
+        ends = interval_lists("CMI", (row.cmi for _, row in rows))
+        columns: dict[str, list[Any]] = {
+            "perturbation": [name for name, _ in rows],
+            "measure": [row.measure for _, row in rows],
+            "models": [row.n for _, row in rows],
+            **{name: _shown("cmi", values, 1) for name, values in ends.items()},
+            "p": [pvalue_text(row.pvalue) for _, row in rows],
+        }
         if judging.mode != "corrected":
             value = VALUES[judging.mode][0]
             columns[value] = _shown(value, (row.value(value) for _, row in rows))

@@ -22,7 +22,16 @@ from curvewise.response.scores import PAL_FLAT, check_magnitudes, cumulative_acc
 from curvewise.stats import intervals
 from curvewise.stats.intervals import wilson_interval
 from curvewise.text import format_count, format_table, readable_columns
-from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level, data_frame, plain
+from curvewise.types.results import (
+    FloatArray,
+    Interval,
+    Result,
+    as_floats,
+    check_level,
+    data_frame,
+    interval_lists,
+    plain,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -309,8 +318,7 @@ of areas, 84 where accuracy does not fall).
         }
         scores = [curve.scores() for curve in self.curves]
         for name in ("gi", "pal", "mean_accuracy", "clean_accuracy"):
-            for end, part in (("", "estimate"), ("_low", "low"), ("_high", "high")):
-                found[name + end] = [getattr(row[name], part) for row in scores]
+            found |= interval_lists(name, (row[name] for row in scores), f"{name}_")
         return found
 
     def readable(self) -> dict[str, list[Any]]:

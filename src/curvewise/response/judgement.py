@@ -32,7 +32,7 @@ from curvewise.response.cmi import (
 from curvewise.response.load import KNOWN_ORIENTATION, ModelCorpus
 from curvewise.stats.correlation import average_ranks, kendall, pearson, spearman
 from curvewise.text import format_count, format_interval, format_pvalue, format_table, mark_best
-from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level
+from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level, interval_lists
 
 # The name of this row in table 1 of Schiff et al. 2021.
 AVERAGE = "All Avg"
@@ -244,9 +244,7 @@ class MeasureJudgement(Result):
         """Return a row for each measure and task."""
         return {
             **{name: [getattr(r, name) for r in self.rows] for name in ("measure", "task", "n")},
-            "cmi": [r.cmi.estimate for r in self.rows],
-            "low": [r.cmi.low for r in self.rows],
-            "high": [r.cmi.high for r in self.rows],
+            **interval_lists("cmi", (r.cmi for r in self.rows)),
             **{name: [getattr(r, name) for r in self.rows] for name in ("null_mean", "pvalue", *VALUES[1:])},
         }
 
@@ -372,12 +370,7 @@ class MeasureComparison(Result):
     def columns(self) -> dict[str, list[Any]]:
         """Return a row for each task, and one for their mean."""
         parts = [*self.by_task, self.difference] if len(self.tasks) > 1 else list(self.by_task)
-        return {
-            "task": [*self.tasks, AVERAGE][: len(parts)],
-            "difference": [p.estimate for p in parts],
-            "low": [p.low for p in parts],
-            "high": [p.high for p in parts],
-        }
+        return {"task": [*self.tasks, AVERAGE][: len(parts)], **interval_lists("difference", parts)}
 
     def sentences(self) -> str:
         """Describe the result in one sentence."""

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from curvewise.errors import InputError
-from curvewise.response.networks.measures import MEASURES
+from curvewise.response.networks.measures import MEASURES, measure_model
 from curvewise.response.networks.subject import weights_of
 from curvewise.response.networks.weights import (
     DRAWS_FLAT,
@@ -69,6 +69,28 @@ def test_sums_and_products_of_layers(subject_of: Any, fitted: Any) -> None:
     for found in (spectral_product(subject), operator_product(subject)):
         assert float(found) == pytest.approx(np.log(spectral.prod()), rel=1e-6)
     assert float(stable_rank_sum(subject)) == pytest.approx((frobenius / spectral).sum(), rel=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")  # of a network that was not trained
+def test_a_module_under_two_names_is_measured_as_it_is() -> None:
+    """Nor do measures with other weights change the network that the next ones are computed on."""
+
+    class Once(nn.Module):
+        def __init__(self, inner: nn.Module, last: nn.Module) -> None:
+            super().__init__()
+            self.inner, self.relu, self.last = inner, nn.ReLU(), last
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.last(self.relu(self.inner(self.relu(self.inner(x)))))
+
+    torch.manual_seed(0)
+    inner, last, x = nn.Linear(4, 4), nn.Linear(4, 3), torch.randn(60, 4)
+    twice = nn.Sequential(inner, nn.ReLU(), inner, nn.ReLU(), last)
+    labels = twice(x).argmax(1)
+    names = ["path-norm", "sharpness-average", "sharpness-worst", "l2-norm", "loss", "gi-intra", "jacobian", "dbi"]
+    found = measure_model(twice, (x, labels), names, progress=False).values
+    assert found == pytest.approx(measure_model(Once(inner, last), (x, labels), names, progress=False).values, rel=1e-4)
+    assert torch.equal(twice(x).argmax(1), labels)
 
 
 def test_count_and_length_are_of_all_parameters(subject_of: Any, normed: Any, images: Any) -> None:
@@ -219,6 +241,31 @@ def test_batch_norm_is_folded(subject_of: Any) -> None:
         start.bias.copy_(-early.running_mean * scale)
     model = nn.Sequential(start, nn.ReLU(), folded, nn.ReLU(), last)
     assert float(found) == pytest.approx(float(path_norm(subject_of(model, x))), rel=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.nn.utils.weight_norm` is deprecated")
+@pytest.mark.parametrize(
+    "computed",
+    [
+        nn.utils.parametrizations.weight_norm,
+        nn.utils.parametrizations.spectral_norm,
+        nn.utils.weight_norm,
+        nn.utils.spectral_norm,
+    ],
+)
+def test_weights_that_are_computed_count_as_they_are(subject_of: Any, computed: Any) -> None:
+    torch.manual_seed(0)
+    x, first, plain, last = torch.randn(6, 3), computed(nn.Linear(3, 5)), nn.Linear(3, 5), nn.Linear(5, 2)
+    model = nn.Sequential(first, nn.ReLU(), last).eval()
+    with torch.no_grad():
+        before = model(x)
+        plain.weight.copy_(first.weight)
+        plain.bias.copy_(first.bias)
+    found = path_norm(subject_of(model, x))
+    assert float(found) == pytest.approx(
+        float(path_norm(subject_of(nn.Sequential(plain, nn.ReLU(), last), x))), rel=1e-6
+    )
+    assert torch.equal(model(x), before)  # and still can be called
 
 
 def test_does_not_depend_on_how_the_scale_is_spread_over_layers(subject_of: Any, fitted: Any, rescaled: Any) -> None:

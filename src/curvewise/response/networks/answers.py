@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import itertools
 import types
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -274,7 +275,19 @@ def coded(logits: Tensor, labels: Tensor) -> Tensor:
 # may change.
 
 
-class NetworkInputs:
+class ValueSource(ABC):
+    """Values to perturb, and whatever else the second half needs."""
+
+    @abstractmethod
+    def values(self, rows: Tensor) -> tuple[Tensor, ...]:
+        """Return the values to perturb first, then all others that are needed."""
+
+    def first(self, rows: Tensor) -> Tensor:
+        """Return the values to perturb."""
+        return self.values(rows)[0]
+
+
+class NetworkInputs(ValueSource):
     """Inputs as the network takes them.
 
     Parameters
@@ -313,13 +326,7 @@ class NetworkInputs:
 
     def values(self, rows: Tensor) -> tuple[Tensor, ...]:
         """Return the values to perturb: inputs."""
-        return (self.first(rows),)
-
-    def first(self, rows: Tensor) -> Tensor:
-        """Return the values to perturb: inputs."""
-        if self.ready is None:
-            return self._made(self.stored(rows))
-        return self.laid(_picked(self.ready, rows))
+        return (self._made(self.stored(rows)) if self.ready is None else self.laid(_picked(self.ready, rows)),)
 
     def perturbed(self, change: Perturbation, rows: Tensor, **how: Any) -> Tensor:
         """Perturb inputs: pixels from 0 to 1 before they are normalised, all else as the network takes it."""
@@ -333,7 +340,7 @@ class NetworkInputs:
         return self.laid(self.sample.given(stored))
 
 
-class StoredFeatures:
+class StoredFeatures(ValueSource):
     """Outputs of the first half of a network for some examples, computed once."""
 
     def __init__(self, parts: Sequence[Tensor], where: Tensor) -> None:
@@ -349,7 +356,7 @@ class StoredFeatures:
         return _picked(self.parts[0], self.where[rows])
 
 
-class ComputedFeatures:
+class ComputedFeatures(ValueSource):
     """Outputs of the first half of a network, computed on every request."""
 
     def __init__(self, before: Before, inputs: NetworkInputs) -> None:
@@ -359,13 +366,6 @@ class ComputedFeatures:
         """Return the values to perturb first, then all others that are needed."""
         # Some may share their memory, with each other or with the network.
         return tuple(value.clone() for value in self.before(self.inputs.first(rows)))
-
-    def first(self, rows: Tensor) -> Tensor:
-        """Return the values to perturb."""
-        return self.values(rows)[0]
-
-
-ValueSource: TypeAlias = NetworkInputs | StoredFeatures | ComputedFeatures
 
 
 def store_features(found: Iterable[tuple[Tensor, ...]], rows: Tensor, size: int) -> StoredFeatures:
