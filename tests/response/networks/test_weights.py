@@ -266,6 +266,18 @@ def test_weights_that_are_computed_count_as_they_are(subject_of: Any, computed: 
         float(path_norm(subject_of(nn.Sequential(plain, nn.ReLU(), last), x))), rel=1e-6
     )
     assert torch.equal(model(x), before)  # and still can be called
+    images, conv, norm = torch.randn(6, 1, 5, 4), computed(nn.Conv2d(1, 3, 3)), nn.BatchNorm2d(3)
+    subject = subject_of(nn.Sequential(conv, norm, nn.Flatten(), nn.Linear(18, 2)), images)
+    plain = nn.Conv2d(1, 3, 3)
+    with torch.no_grad():
+        subject.model(images)
+        plain.weight.copy_(subject.model[0].weight)
+        norm.running_var.uniform_(0.5, 2)
+    norms = [
+        operator_norm(layers_of(subject_of(nn.Sequential(one, norm, nn.Flatten(), nn.Linear(18, 2)), images))[0])
+        for one in (subject.model[0], plain)
+    ]
+    assert float(norms[0]) == pytest.approx(float(norms[1]), rel=1e-6)
 
 
 def test_does_not_depend_on_how_the_scale_is_spread_over_layers(subject_of: Any, fitted: Any, rescaled: Any) -> None:

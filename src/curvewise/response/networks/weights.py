@@ -15,7 +15,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 from torch.nn.modules.instancenorm import _InstanceNorm
@@ -94,6 +93,8 @@ def distance_spectral(subject: Subject) -> Tensor:
     squares = []
     for layer in layers_of(subject):
         if isinstance(layer.module, nn.Linear | _ConvNd):
+            if f"{layer.name}.weight" not in initial:
+                raise InputError(f"the weights of {layer.name} are computed from others (weight norm, say).")
             moved = layer.module.weight - initial[f"{layer.name}.weight"]
             squares.append(kernel_norm(replace(layer, weight=moved)) ** 2)
     return torch.stack(squares).sum()
@@ -179,14 +180,16 @@ def operator_norm(layer: Layer) -> Tensor:
     module, size = layer.module, math.prod(layer.shape)
     if not isinstance(module, _ConvNd):
         return kernel_norm(layer)
-    weights = {"weight": layer.weight}
-    if module.bias is not None:
-        weights["bias"] = torch.zeros_like(module.bias)
+    # Without its bias, and with the scale of a batch norm behind it.
+    conv: Any = _computed_weights(copy.deepcopy(module).requires_grad_(True)).requires_grad_(False)
+    conv.weight.copy_(layer.weight)
+    if conv.bias is not None:
+        conv.bias.zero_()
 
     def there_and_back(v: Tensor) -> Tensor:
         # The gradient of |Av|² / 2 is AᵀAv, so autograd gives the transpose of any convolution.
         v = v.view(1, *layer.shape).requires_grad_()
-        out = functional_call(module, weights, (v,))
+        out = conv(v)
         return torch.autograd.grad(out, v, out.detach())[0].flatten()
 
     start = torch.randn(size, generator=torch.Generator().manual_seed(0)).to(layer.weight)
