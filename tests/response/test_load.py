@@ -97,13 +97,18 @@ def test_measures_of_networks_and_settings_of_a_study_are_read_back(tmp_path: Pa
         hyperparameters={"learner": learner, "n": size, "depth": depth},
         gap=rng.random(16),
         measures={"parameters": 100.0 * depth, "mixup": np.tile([0.9, 1.0], 8), "dbi": rng.random(16)},
+        train_accuracy=np.tile([0.98, 0.99], 8),
     )
+    corpus = corpus.with_measures({"accuracy": np.tile([0.985, 0.99], 8)})  # of fewer training examples
     corpus.frame().to_csv(tmp_path / "corpus.csv", index=False)
     again = load_corpus(tmp_path / "corpus.csv")
     assert {k: v.tolist() for k, v in again.hyperparameters.items()} == {
         k: v.tolist() for k, v in corpus.hyperparameters.items()
     }
     assert list(again.measures) == list(corpus.measures)
+    # One that is nearer to the test set's is no measure.
+    tested = corpus.frame().assign(accuracy=np.tile([0.985, 0.99], 8) - corpus.gap)
+    assert "accuracy" not in load_corpus(tested).measures
     # A learner of its own for each model is a name.
     named = load_corpus(corpus.frame().assign(learner=[f"run {i}" for i in range(16)]))
     assert list(named.hyperparameters) == ["n", "depth"]

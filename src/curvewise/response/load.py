@@ -280,11 +280,16 @@ def _find_columns(
     named = {k for v in (columns or {}).values() if v for k in ([v] if isinstance(v, str) else v)}
     oriented = {k for k in oriented if k in table.columns} - taken - named
     free = {k: cells for k, cells in table.columns.items() if k not in taken | oriented}
-    one = find_roles(free, table.source, (*ROLES, STATUS), columns)
+    # A measured corpus has the accuracy on training examples among its measures; it is not that of a test set.
+    written = "test_accuracy" not in (columns or {}) and _is_on_training(table)
+    one = find_roles(
+        free, table.source, (*ROLES, STATUS), {**(columns or {}), "test_accuracy": None} if written else columns
+    )
     table = keep_ended(table, one.get("status"))
     rest = [k for k in table.columns if k in oriented or k in one.rest]
     marked = any(_SETTING.fullmatch(k.strip().lower()) for k in rest)
     known = {k: "measure" if k in oriented else _kind(k, table.columns[k], marked) for k in rest}
+    known |= {"accuracy": "measure"} if written and "accuracy" in rest else {}
     settings = tuple(hyperparameters or [k for k in rest if known[k] == "hyperparameter"])
     scores = tuple(measures or [k for k in rest if known[k] == "measure"])
     if hyperparameters is not None and measures is None:
@@ -297,6 +302,15 @@ def _find_columns(
         )
     left = tuple(k for k in rest if k not in (*settings, *scores))
     return table, CorpusColumns(one, settings, scores, left, hyperparameters is None or measures is None)
+
+
+def _is_on_training(table: Table) -> bool:
+    """Return whether "accuracy" is nearer to the training accuracy beside a gap than to what the gap leaves of it."""
+    if not {"accuracy", "train_accuracy", "gap"} <= table.columns.keys():
+        return False
+    own, train, gap = (numbers(table, name) for name in ("accuracy", "train_accuracy", "gap"))
+    known = np.isfinite(own + train + gap)
+    return bool(np.abs(own - train)[known].sum() < np.abs(own - (train - gap))[known].sum())
 
 
 def _kind(name: str, cells: Column, marked: bool) -> str:
