@@ -339,7 +339,7 @@ def path_norm(subject: Subject) -> Tensor:
         bias = getattr(layer.module, "bias", None)
         if layer.norm is not None and bias is not None:
             biases[layer.norm] = bias.double()
-            model.get_submodule(layer.name).bias.zero_()  # type: ignore[union-attr, operator]
+            model.get_submodule(layer.name).bias.zero_()  # type: ignore[operator]
     norms = {name: m for name, m in subject.model.named_modules() if isinstance(m, _BatchNorm)}
     for name, module in model.named_modules():
         if name in norms:
