@@ -127,7 +127,9 @@ def judge_measures(
         remedy = either("add some with corpus.with_measures({…})", "name their columns with --measure")
         raise InputError(f"has no measures: {remedy}.", argument="corpus")
     corpus, notes = well_trained(corpus, least_train_accuracy)
-    generator = np.random.default_rng(rng)
+    given_rng = np.random.default_rng(rng)
+    # A generator that was passed must give other draws the next time.
+    generator = given_rng.spawn(1)[0] if given_rng is rng else given_rng
     rows: list[MeasureScores] = []
     alarms: list[str] = []
     tasks = corpus.task_names

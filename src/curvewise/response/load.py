@@ -587,9 +587,13 @@ class ModelCorpus(RowTable):
         return len(self.models)
 
     def __repr__(self) -> str:
-        parts = {"model": self.models, "task": self.task_names}
-        parts |= {"hyperparameter": tuple(self.hyperparameters), "measure": tuple(self.measures)}
-        return f"ModelCorpus({', '.join(format_count(len(part), noun) for noun, part in parts.items())})"
+        parts = {
+            "model": len(self),
+            "task": len(self.task_names),
+            "hyperparameter": len(self.hyperparameters),
+            "measure": len(self.measures),
+        }
+        return f"ModelCorpus({', '.join(format_count(k, noun) for noun, k in parts.items())})"
 
     @property
     def task_names(self) -> tuple[str, ...]:
@@ -741,7 +745,7 @@ def _tasks_from_folder(folder: Path) -> list[CompetitionTask]:
             f"{arg('source', str(folder))} is a folder without model_configs.json and without model folders whose "
             "config.json has 'hparams': name the file of the corpus."
         )
-    (name, count), *_ = Counter(task.name for task in tasks).most_common(1)
+    name, count = Counter(task.name for task in tasks).most_common(1)[0]
     if count > 1:
         raise InputError(f"{format_path(folder)} holds two tasks called {name!r}: rename a folder.")
     return tasks
