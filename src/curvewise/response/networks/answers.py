@@ -11,6 +11,7 @@ import types
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -64,6 +65,7 @@ class _Loop:
     def __init__(self, halves: NetworkHalves, inputs: NetworkInputs, trial: Trial, plan: ExecutionPlan) -> None:
         self.halves, self.inputs, self.trial, self.plan = halves, inputs, trial, plan
         self.labels = torch.from_numpy(trial.labels).to(plan.device)
+        _ = inputs.ready  # made once, before threads ask for it
         self.perturbation = trial.perturbation
         self.deep = None if halves.before is None else ComputedFeatures(halves.before, inputs)
         custom = not np.isfinite(self.perturbation.low)
@@ -305,8 +307,12 @@ class NetworkInputs(ValueSource):
     def __init__(self, sample: Sample, device: torch.device, dtype: torch.dtype | None, last: bool) -> None:
         self.sample, self.device, self.dtype = sample, device, dtype
         self.last = last and sample.x.ndim == 4
-        small = 4 * sample.x.numel() <= MOST_READY
-        self.ready = self._made(sample.x) if device.type == "cpu" and small else None
+
+    @cached_property
+    def ready(self) -> Tensor | None:
+        """All inputs as the network takes them, where there is room; perturbed pixels do not need them."""
+        small = 4 * self.sample.x.numel() <= MOST_READY
+        return self._made(self.sample.x) if self.device.type == "cpu" and small else None
 
     @property
     def resident(self) -> bool:
