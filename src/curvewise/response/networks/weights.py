@@ -94,7 +94,9 @@ def distance_spectral(subject: Subject) -> Tensor:
     for layer in layers_of(subject):
         if isinstance(layer.module, nn.Linear | _ConvNd):
             if f"{layer.name}.weight" not in initial:
-                raise InputError(f"{layer.name} has no initial kernel: it is computed (weight norm) or tied to another.")
+                raise InputError(
+                    f"{layer.name} has no initial kernel: it is computed (weight norm) or tied to another."
+                )
             moved = layer.module.weight - initial[f"{layer.name}.weight"]
             squares.append(kernel_norm(replace(layer, weight=moved)) ** 2)
     return torch.stack(squares).sum()
