@@ -130,22 +130,23 @@ def test_layers_by_number_and_by_name_are_alike_in_every_kind_of_file(measure):
 
 
 def test_several_models_are_compared_in_pairs(measure, tmp_path):
-    options = ("--perturbation", "noise", "--plot", tmp_path / "two.png")
+    few = ("--examples", 300)
+    options = (*few, "--perturbation", "noise", "--plot", tmp_path / "two.png")
     seen = measure("good", "poor", more=(*options, "--fail-if", "worse"))
     assert seen.code == 0, seen.err
     assert "good is significantly more robust to the perturbation than poor" in " ".join(seen.out.split())
-    turned = measure("poor", "good", more=("--perturbation", "noise", "rotation"))
+    turned = measure("poor", "good", more=(*few, "--perturbation", "noise", "rotation"))
     assert " ".join(turned.out.split()).count("good is significantly more robust to the perturbation than poor") == 2
-    both = measure("good", more=("--perturbation", "noise,cutout", "--json")).document["perturbations"]
+    both = measure("good", more=(*few, "--perturbation", "noise,cutout", "--json")).document["perturbations"]
     assert [found["perturbation"] for found in both.values()] == ["noise", "cutout"]
     assert (tmp_path / "two.png").stat().st_size > 5000
-    assert measure("poor", "good", more=("--perturbation", "noise", "--fail-if", "worse")).code == 3
-    assert measure("good", "poor", more=("--fail-if", "better", "--fail-if", "undecided")).code == 3
-    told = measure("good", "other", "poor", more=("--json",)).document
+    assert measure("poor", "good", more=(*few, "--perturbation", "noise", "--fail-if", "worse")).code == 3
+    assert measure("good", "poor", more=(*few, "--fail-if", "better", "--fail-if", "undecided")).code == 3
+    told = measure("good", "other", "poor", more=(*few, "--json")).document
     assert list(told["curves"]) == ["good", "other", "poor"]
     assert [(c["a"], c["b"]) for c in told["comparisons"]] == [("good", "other"), ("good", "poor"), ("other", "poor")]
     assert all(c["paired"] for c in told["comparisons"])
-    shown = measure("good", "other", "poor")
+    shown = measure("good", "other", "poor", more=few)
     assert "The 3 clearest of 3 differences" in shown.out
     assert "poor: The model is right on" in " ".join(shown.err.split())
     assert measure("good", "other", "poor", more=("--fail-if", "worse")).code == 2

@@ -131,6 +131,35 @@ def test_the_gap_goes_by_the_test_set_where_there_is_one() -> None:
     np.testing.assert_allclose(load_corpus(ACCURACIES).gap, GAPS)
     without = {k: v for k, v in ACCURACIES.items() if k != "test_accuracy"}
     assert load_corpus(without).gap[0] == pytest.approx(0.29)
+    # Whether as accuracy or as error: a column "accuracy" may be that of the training examples.
+    errors = {
+        **without,
+        "accuracy": ACCURACIES["train_accuracy"],
+        "test_error": 1 - np.array(ACCURACIES["test_accuracy"]),
+    }
+    for lacking in ("accuracy", "val_accuracy", None):
+        found = load_corpus({k: v for k, v in errors.items() if k != lacking})
+        np.testing.assert_allclose(found.gap, GAPS)
+        assert "gap as 'test_error' − train error" in found.notes
+        assert any(note.startswith("left out: ") for note in found.notes)
+    # Nor is it lost without a word where there is a gap.
+    found = load_corpus({"gap": GAPS, "depth": ACCURACIES["depth"], "accuracy": [0.9] * 6, "norm": range(6)})
+    assert "left out: 'accuracy'" in found.notes
+
+
+def test_gaps_that_are_equal_up_to_rounding_are_ties() -> None:
+    """0.95 − 0.85 is not 1 − 0.9 in binary, nor is 10.1% a hundredth of it: the same corpus in every form."""
+    train, test = np.array([95, 100, 60, 40, 97, 99]), np.array([85, 90, 50, 30, 80, 70])
+    forms = (
+        {"gap": [0.1, 0.1, 0.1, 0.1, 0.17, 0.29]},
+        {"train_acc": train / 100, "test_acc": test / 100},
+        {"train_acc (%)": train, "test_acc (%)": test},
+        {"train_error": (100 - train) / 100, "test_error": (100 - test) / 100},
+    )
+    found = [load_corpus({"depth": ACCURACIES["depth"], "norm": ACCURACIES["norm"], **form}) for form in forms]
+    for corpus in found:
+        assert len(set(corpus.gap.tolist())) == 3
+        assert corpus.gap.tolist() == found[0].gap.tolist()
 
 
 def test_a_gap_of_the_other_sign_is_refused_where_accuracies_show_it() -> None:

@@ -87,6 +87,16 @@ def test_clean_accuracy_is_that_of_magnitude_0_or_unknown() -> None:
     assert math.isnan(ResponseCurve.from_counts([1, 2], [9, 5], 10).clean_accuracy)
 
 
+def test_a_clean_accuracy_counted_apart_adds_its_own_uncertainty() -> None:
+    counts = ([0, 0.25, 0.5], [9900, 9500, 9000], 10_000)
+    same = ResponseCurve.from_counts(*counts, clean_correct=9900, clean_total=10_000)
+    assert same.gi_relative_interval() == ResponseCurve.from_counts(*counts).gi_relative_interval()
+    apart = ResponseCurve.from_counts(*counts, clean_correct=45, clean_total=50)
+    found = apart.gi_relative_interval()
+    # Its clean accuracy is 0.90 ± 0.08, and the relative score 1 − 0.96 / 0.90.
+    assert found.high - found.low == pytest.approx(2 * 1.96 * 0.958 / 0.9**2 * (0.9 * 0.1 / 50) ** 0.5, rel=0.02)
+
+
 def test_words_table_and_json(curve: ResponseCurve) -> None:
     pytest.importorskip("pandas")
     assert "net" in curve.summary()

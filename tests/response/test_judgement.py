@@ -141,6 +141,23 @@ def test_a_task_with_one_model_is_unknown_not_an_error() -> None:
     assert "–" in judged.table()
 
 
+@pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")  # of models without a measure
+def test_other_measures_and_later_tasks_change_nothing() -> None:
+    """Nor does a measure that other models lack: draws are the same whatever is judged beside."""
+    whole = corpus().with_measures({"holes": np.where(np.arange(48) % 5 == 0, np.nan, 1.0)})
+    first = judge_measures(whole.select(whole.tasks == "task 0"), ["poor"], permutations=99)
+    for names in (["poor"], ["holes", "open", "poor", "good"]):
+        beside = judge_measures(whole, names, permutations=99)
+        alone = judge_measures(whole, ["poor"], permutations=99)
+        for task in alone.shown_tasks:
+            assert beside.row("poor", task).cmi == alone.row("poor", task).cmi
+            assert beside.row("poor", task).pvalue == alone.row("poor", task).pvalue
+        assert beside.row("poor", "task 0").pvalue == first.row("poor").pvalue
+    rng = np.random.default_rng(0)
+    again = [judge_measures(whole, ["poor"], permutations=99, rng=rng).row("poor").null_mean for _ in range(2)]
+    assert again[0] != again[1]
+
+
 def test_same_seed_same_judgement() -> None:
     one, two = (judge_measures(corpus(), permutations=49, rng=3) for _ in range(2))
     assert one.to_dict() == two.to_dict()

@@ -97,13 +97,18 @@ def test_measures_of_networks_and_settings_of_a_study_are_read_back(tmp_path: Pa
         hyperparameters={"learner": learner, "n": size, "depth": depth},
         gap=rng.random(16),
         measures={"parameters": 100.0 * depth, "mixup": np.tile([0.9, 1.0], 8), "dbi": rng.random(16)},
+        train_accuracy=np.tile([0.98, 0.99], 8),
     )
+    corpus = corpus.with_measures({"accuracy": np.tile([0.985, 0.99], 8)})  # of fewer training examples
     corpus.frame().to_csv(tmp_path / "corpus.csv", index=False)
     again = load_corpus(tmp_path / "corpus.csv")
     assert {k: v.tolist() for k, v in again.hyperparameters.items()} == {
         k: v.tolist() for k, v in corpus.hyperparameters.items()
     }
     assert list(again.measures) == list(corpus.measures)
+    # One that is nearer to the test set's is no measure.
+    tested = corpus.frame().assign(accuracy=np.tile([0.985, 0.99], 8) - corpus.gap)
+    assert "accuracy" not in load_corpus(tested).measures
     # A learner of its own for each model is a name.
     named = load_corpus(corpus.frame().assign(learner=[f"run {i}" for i in range(16)]))
     assert list(named.hyperparameters) == ["n", "depth"]
@@ -328,6 +333,25 @@ def test_a_column_with_an_orientation_is_a_measure() -> None:
     assert set(corpus.measures) == {"gi", "width", "error"}
     percent = {("gap_pct" if k == "gap" else k): v for k, v in (rows() | {"gap": [10.0] * 12}).items()}
     assert load_corpus(percent).gap.tolist() == [0.1] * 12
+
+
+def test_empty_cells_do_not_make_a_measure_a_setting() -> None:
+    rng = np.random.default_rng(0)
+    table = {"depth": [2, 4] * 20, "gap": rng.random(40), "norm": [*rng.random(9), *[None] * 31], "gi": rng.random(40)}
+    found = load_corpus(table)
+    assert (list(found.hyperparameters), list(found.measures)) == (["depth"], ["norm", "gi"])
+
+
+def test_where_hyperparameters_are_marked_other_numbers_are_measures() -> None:
+    """A count of parameters, say, repeats as the settings that it depends on do."""
+    rng = np.random.default_rng(0)
+    table = {"hp.blocks": [2, 4] * 20, "gap": rng.random(40), "vc_dim": [10.0, 20.0] * 20, "coarse": [*range(10)] * 4}
+    found = load_corpus(table)
+    assert (list(found.hyperparameters), list(found.measures)) == (["hp.blocks"], ["vc_dim", "coarse"])
+    found = load_corpus({"blocks" if k == "hp.blocks" else k: v for k, v in table.items()})
+    assert list(found.hyperparameters) == ["blocks", "vc_dim", "coarse"]
+    found = load_corpus(table, measures=["coarse"])
+    assert (list(found.hyperparameters), list(found.measures)) == (["hp.blocks"], ["coarse"])
 
 
 def test_rows_that_are_there_twice_and_epochs_of_one_model_are_no_further_models() -> None:

@@ -238,7 +238,8 @@ def measure_cmi(
     conditioning = ConditioningSets.choose(gaps, columns, given)
     generator = np.random.default_rng(rng)
     shuffled, null = shuffled_gaps(gaps, conditioning.codes, permutations, generator)
-    scores = InformationScores.of(conditioning, oriented, np.array([orientation is not None]), shuffled, generator)
+    noise = chance_noise(gaps, generator)
+    scores = InformationScores.of(conditioning, oriented, np.array([orientation is not None]), shuffled, noise)
     _warn(conditioning.alarms)
     sets = [*conditioning.sets, *conditioning.skipped]
     return ConditionalInformation(
@@ -327,11 +328,12 @@ class ConditioningSets:
         # one.
         if continuous := [name for name, count in levels.items() if count > 5 and len(gap) < 3 * count]:
             alarms.append(
-                f"{_listed(continuous)} has nearly as many values as there are models, so few pairs of models share "
-                "them: leave it out, or put its values into a few bins."
+                f"{_listed(continuous)} {'has' if len(continuous) == 1 else 'each have'} nearly as many values as "
+                "there are models, so few pairs of models share them: leave it out, or put its values into a few bins."
             )
         if constant := [name for name, count in levels.items() if count == 1]:
-            notes.append(f"{_listed(constant)} has one value only and is left out.")
+            one = "has one value only and is" if len(constant) == 1 else "have one value only and are"
+            notes.append(f"{_listed(constant)} {one} left out.")
         codes = {name: column for name, column in codes.items() if levels[name] > 1}
         useful: list[PairCells] = []
         skipped: list[PairCells] = []
@@ -363,7 +365,11 @@ class ConditioningSets:
 
 
 def _listed(names: list[str]) -> str:
-    return "hyperparameter " + ", ".join(map(repr, names[:5])) + (" …" if len(names) > 5 else "")
+    return (
+        ("hyperparameter " if len(names) == 1 else "hyperparameters ")
+        + ", ".join(map(repr, names[:5]))
+        + (" …" if len(names) > 5 else "")
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -396,9 +402,12 @@ class InformationScores:
         measures: FloatArray,
         directed: NDArray[np.bool_],
         gaps: FloatArray | None,
-        rng: np.random.Generator,
+        noise: FloatArray,
     ) -> InformationScores:
-        """Score oriented measures of shape (measures, models); ``gaps``, (models, draws), are the shuffled ones."""
+        """Score oriented measures of shape (measures, models); ``gaps``, (models, draws), are the shuffled ones.
+
+        ``noise``, (draws, models), orders the models for the part that is chance.
+        """
         sets, gap = conditioning.sets, conditioning.gap
         if not sets:
             return cls(np.empty((0, len(measures))), None, None, np.zeros(len(measures)), directed)
@@ -423,14 +432,13 @@ class InformationScores:
             shuffled = lowest(lambda cells, part: GapOrder.of(cells, ranks[:, part]), gaps.shape[1])
         chance = np.zeros(len(measures))
         for m in np.flatnonzero(~directed):
-            chance[m] = _chance(sets[int(values[:, m].argmin())], measures[m], gap, rng)
+            chance[m] = _chance(sets[int(values[:, m].argmin())], measures[m], gap, noise)
         return cls(values, left_out, shuffled, chance, directed)
 
     @property
     def score(self) -> FloatArray:
         """The smallest value over the sets."""
-        least: FloatArray = self.values.min(axis=0, initial=np.inf)
-        return np.where(np.isinf(least), np.nan, least)
+        return reduce(np.fmin, self.values, np.full(len(self.directed), np.nan))
 
     def centre(self, which: int) -> float:
         """Score of one measure without the part that is chance; NaN where chance explains everything."""
@@ -462,7 +470,12 @@ class InformationScores:
         return math.nan if self.shuffled is None else upper_tail(self.shuffled[which], self.score[which])
 
 
-def _chance(cells: PairCells, measure: FloatArray, gap: FloatArray, rng: np.random.Generator) -> float:
+def chance_noise(gap: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Draw numbers that order the models, the same for all measures: none depends on which others there are."""
+    return rng.random((CHANCE_DRAWS, len(gap)))
+
+
+def _chance(cells: PairCells, measure: FloatArray, gap: FloatArray, noise: FloatArray) -> float:
     """Expected score of a measure without a direction if gaps are permuted within the groups.
 
     Without a direction the information is never negative, so noise alone gives a positive score.
@@ -470,7 +483,7 @@ def _chance(cells: PairCells, measure: FloatArray, gap: FloatArray, rng: np.rand
     order = np.argsort(cells.groups, kind="stable")
     gaps = np.empty((len(gap), CHANCE_DRAWS))
     for draw in range(CHANCE_DRAWS):
-        gaps[order, draw] = gap[np.lexsort((rng.random(len(gap)), cells.groups))]
+        gaps[order, draw] = gap[np.lexsort((noise[draw], cells.groups))]
     return float(information(cells, measure[None], _UNDIRECTED, GapOrder.of(cells, gaps)).mean())
 
 
@@ -480,13 +493,8 @@ def dense_ranks(columns: FloatArray) -> NDArray[np.int16 | np.int32]:
     >>> dense_ranks(np.array([[0.5], [0.1], [0.5], [0.9]])).ravel()
     array([1, 0, 1, 2], dtype=int16)
     """
-    order = np.argsort(columns, axis=0)
-    rising = np.take_along_axis(columns, order, axis=0)
-    step = np.zeros(columns.shape, dtype=np.int16 if len(columns) < 2**15 else np.int32)
-    np.cumsum(rising[1:] > rising[:-1], axis=0, out=step[1:])
-    ranks = np.empty_like(step)
-    np.put_along_axis(ranks, order, step, axis=0)
-    return ranks
+    kind = np.int16 if len(columns) < 2**15 else np.int32
+    return np.stack([np.unique(column, return_inverse=True)[1] for column in columns.T], axis=1).astype(kind)
 
 
 def clipped_interval(score: float, low: float, high: float, level: float, floor: float) -> Interval:
@@ -594,12 +602,7 @@ def pgdl_scores(
 
 def lowest_pgdl(values: Mapping[tuple[str, str], FloatArray], measures: int) -> FloatArray:
     """Smallest value of each measure over the pairs whose value is a number; NaN if none is."""
-    if not values:
-        return np.full(measures, np.nan)
-    stacked = np.stack(list(values.values()))
-    known = ~np.isnan(stacked)
-    least = np.where(known, stacked, np.inf).min(axis=0)
-    return np.where(known.any(axis=0), least, np.nan)
+    return reduce(np.fmin, values.values(), np.full(measures, np.nan))
 
 
 def _pgdl_ratio(larger: NDArray[np.bool_], higher: NDArray[np.bool_], one: list[str], two: list[str]) -> FloatArray:

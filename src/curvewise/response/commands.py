@@ -403,34 +403,33 @@ class CorpusReading:
     def load(self, source: str, signs: dict[str, int | None], shelf: bool) -> ModelCorpus:
         """Read the models; ``signs`` has the measures to judge, and their orientations."""
         from curvewise.reading.table import Table, large_files
-        from curvewise.response.load import load_corpus, read_source
+        from curvewise.response.load import KNOWN_ORIENTATION, load_corpus, read_source
 
         with large_files(self.allow_large):
             data, _ = read_source(source)
         # The competition's layout says itself which measures there are; a table in JSON does not.
         laid_out = not isinstance(data, Table)
-        usual = {} if laid_out or not shelf else _known_orientations(data.columns)
+        usual = KNOWN_ORIENTATION if shelf else {}
         columns = {"gap": self.gap, "task": self.task, "train_accuracy": self.train_accuracy}
         corpus = load_corpus(
             source if laid_out else data,
             columns={role: name for role, name in columns.items() if name is not None},
             hyperparameters=self.hyperparameter or None,
             measures=None if laid_out else list(signs) or None,
-            orientation={k: v for k, v in usual.items() if not signs or k in signs},
+            # A column with an orientation is a measure.
+            orientation={} if laid_out else {k: usual[k] for k in usual if k in (signs or data.columns)},
             unit=self.unit,
             predictions=self.predictions,
             allow_large=self.allow_large,
         )
-        known = {name: sign for name, sign in signs.items() if sign is not None}
-        usual = _known_orientations(corpus.measures) if shelf else {}
-        if shelf and not usual:
+        if shelf and not usual.keys() & corpus.measures.keys():
             note(
                 "--shelf: no column is called as a measure of curvewise response measures, "
                 "so no direction is taken from there"
             )
-        held = {name: sign for name, sign in {**usual, **known}.items() if name in corpus.measures}
-        values = {name: corpus.measures[name] for name in held}
-        corpus = corpus.with_measures(values, {**corpus.orientation, **held})
+        known = {**usual, **{name: sign for name, sign in signs.items() if sign is not None}}
+        held = {name: sign for name, sign in known.items() if name in corpus.measures}
+        corpus = replace(corpus, orientation={**corpus.orientation, **held})
         note_reading(corpus.notes)
         return corpus
 
@@ -573,6 +572,7 @@ def invariance(
     from curvewise.response.judgement import judge_measures
     from curvewise.study.response import keep_invariance, list_invariances, measure_invariance
     from curvewise.study.study import load_study
+    from curvewise.types.results import interval_lists
 
     if not study.exists():
         raise UsageError(f"{study}: there is no such file.")
@@ -599,12 +599,14 @@ def invariance(
         show_judgement(page, judged[chosen[0]], judging.mode)
     else:
         rows = [(name, row) for name, found in judged.items() for row in found.rows]
-        columns: dict[str, list[Any]] = {"perturbation": [name for name, _ in rows]}
-        columns |= {"measure": [row.measure for _, row in rows], "models": [row.n for _, row in rows]}
-        for end in ("estimate", "low", "high"):
-            column = "CMI" if end == "estimate" else end
-            columns[column] = _shown("cmi", (getattr(row.cmi, end) for _, row in rows), 1)
-        columns["p"] = [pvalue_text(row.pvalue) for _, row in rows]
+        ends = interval_lists("CMI", (row.cmi for _, row in rows))
+        columns: dict[str, list[Any]] = {
+            "perturbation": [name for name, _ in rows],
+            "measure": [row.measure for _, row in rows],
+            "models": [row.n for _, row in rows],
+            **{name: _shown("cmi", values, 1) for name, values in ends.items()},
+            "p": [pvalue_text(row.pvalue) for _, row in rows],
+        }
         if judging.mode != "corrected":
             value = VALUES[judging.mode][0]
             columns[value] = _shown(value, (row.value(value) for _, row in rows))
@@ -845,13 +847,6 @@ def read_measures(words: Sequence[str]) -> dict[str, int | None]:
     return {w.removesuffix(w[-2:]) if w[-2:] in signs else w: signs.get(w[-2:]) for w in words}
 
 
-def _known_orientations(names: Iterable[str]) -> dict[str, int]:
-    """Orientations of names that are measures of `curvewise response measures`."""
-    from curvewise.response.load import KNOWN_ORIENTATION
-
-    return {name: KNOWN_ORIENTATION[name] for name in names if name in KNOWN_ORIENTATION}
-
-
 def show_judgement(page: Page, result: MeasureJudgement, mode: str) -> None:
     """Print how well each measure predicts the gap."""
     value, words = VALUES[mode]
@@ -981,13 +976,10 @@ def show_measures(page: Page, found: Mapping[str, ModelMeasures]) -> None:
 
 def show_shelf(page: Page) -> None:
     """List the measures."""
-    from curvewise.response.networks.measures import MEASURES
+    from curvewise.response.networks.measures import DESCRIPTION, MEASURES
 
     shelf = list(MEASURES.values())
-    page.document = {
-        "type": "Shelf",
-        "measures": [{k: getattr(m, k) for k in ("name", "orientation", "needs", "cost", "about")} for m in shelf],
-    }
+    page.document = {"type": "Shelf", "measures": [{k: getattr(m, k) for k in DESCRIPTION} for m in shelf]}
     columns = {
         "measure": [m.name for m in shelf],
         "larger gap if": [_higher(m.orientation) for m in shelf],

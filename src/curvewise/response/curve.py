@@ -22,7 +22,16 @@ from curvewise.response.scores import PAL_FLAT, check_magnitudes, cumulative_acc
 from curvewise.stats import intervals
 from curvewise.stats.intervals import wilson_interval
 from curvewise.text import format_count, format_table, readable_columns
-from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level, data_frame, plain
+from curvewise.types.results import (
+    FloatArray,
+    Interval,
+    Result,
+    as_floats,
+    check_level,
+    data_frame,
+    interval_lists,
+    plain,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -309,8 +318,7 @@ of areas, 84 where accuracy does not fall).
         }
         scores = [curve.scores() for curve in self.curves]
         for name in ("gi", "pal", "mean_accuracy", "clean_accuracy"):
-            for end, part in (("", "estimate"), ("_low", "low"), ("_high", "high")):
-                found[name + end] = [getattr(row[name], part) for row in scores]
+            found |= interval_lists(name, (row[name] for row in scores), f"{name}_")
         return found
 
     def readable(self) -> dict[str, list[Any]]:
@@ -367,7 +375,7 @@ def score_slope(curve: ResponseCurve, score: str) -> FloatArray:
         if not clean > 0:
             return np.full(len(curve.magnitude), np.nan)
         # 1 − area / clean: the clean accuracy itself moves with the answers at magnitude 0.
-        slope: FloatArray = (1 - curve.gi) / clean**2 * (curve.magnitude == 0)
+        slope: FloatArray = np.where(_gives_clean(curve), (1 - curve.gi) / clean**2, 0.0)
         return slope - gi_weights(curve.magnitude, curve.signs) / clean
     above, below = pal_weights(curve.magnitude, signs=curve.signs)
     area = float(below @ curve.accuracy)
@@ -382,12 +390,19 @@ def score_error(curve: ResponseCurve, score: str) -> float:
 
 def _clean_variance(curve: ResponseCurve, score: str) -> float:
     """Variance that a separately measured clean accuracy adds to a score."""
-    if score != "gi_relative" or (curve.magnitude == 0).any() or not curve.clean_total:
+    if score != "gi_relative" or _gives_clean(curve).any() or not curve.clean_total:
         return 0.0
     # Taken as independent, which is conservative: answers to clean and perturbed examples rise together.
     clean = curve.clean_accuracy
     slope = (1 - curve.gi) / clean**2 if clean > 0 else math.nan
     return slope**2 * clean * (1 - clean) / curve.clean_total
+
+
+def _gives_clean(curve: ResponseCurve) -> NDArray[np.bool_]:
+    """Mark magnitude 0 where the clean accuracy is that of the same answers, not of others counted apart."""
+    same = (curve.correct == curve.clean_correct) & (curve.total == curve.clean_total)
+    marked: NDArray[np.bool_] = (curve.magnitude == 0) & (same if curve.clean_total else True)
+    return marked
 
 
 def score_interval(curve: ResponseCurve, score: str, level: float) -> Interval:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from curvewise.response.cmi import (
     Codes,
     ConditioningSets,
     InformationScores,
+    chance_noise,
     check_corpus,
     clipped_interval,
     jackknife_error,
@@ -30,7 +32,7 @@ from curvewise.response.cmi import (
 from curvewise.response.load import KNOWN_ORIENTATION, ModelCorpus
 from curvewise.stats.correlation import average_ranks, kendall, pearson, spearman
 from curvewise.text import format_count, format_interval, format_pvalue, format_table, mark_best
-from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level
+from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level, interval_lists
 
 # The name of this row in table 1 of Schiff et al. 2021.
 AVERAGE = "All Avg"
@@ -125,17 +127,20 @@ def judge_measures(
         remedy = either("add some with corpus.with_measures({…})", "name their columns with --measure")
         raise InputError(f"has no measures: {remedy}.", argument="corpus")
     corpus, notes = well_trained(corpus, least_train_accuracy)
-    generator = np.random.default_rng(rng)
+    given_rng = np.random.default_rng(rng)
+    # A generator that was passed must give other draws the next time.
+    generator = given_rng.spawn(1)[0] if given_rng is rng else given_rng
     rows: list[MeasureScores] = []
     alarms: list[str] = []
-    for task, part in corpus.by_task().items():
-        judge = _TaskJudge(task, part, given, permutations, level, generator)
+    tasks = corpus.task_names
+    # Draws of their own for each task: those of one do not depend on the measures of another.
+    for (task, part), own in zip(corpus.by_task().items(), [generator, *generator.spawn(len(tasks) - 1)], strict=True):
+        judge = _TaskJudge(task, part, given, permutations, level, own)
         rows += judge.rows(chosen)
         alarms += judge.alarms
         notes += judge.notes
     for text in dict.fromkeys(alarms):
         warnings.warn(text, CurvewiseWarning, stacklevel=2)
-    tasks = corpus.task_names
     if len(tasks) > 1:
         rows += [_average([row for row in rows if row.measure == name], level) for name in chosen]
     return MeasureJudgement(
@@ -241,9 +246,7 @@ class MeasureJudgement(Result):
         """Return a row for each measure and task."""
         return {
             **{name: [getattr(r, name) for r in self.rows] for name in ("measure", "task", "n")},
-            "cmi": [r.cmi.estimate for r in self.rows],
-            "low": [r.cmi.low for r in self.rows],
-            "high": [r.cmi.high for r in self.rows],
+            **interval_lists("cmi", (r.cmi for r in self.rows)),
             **{name: [getattr(r, name) for r in self.rows] for name in ("null_mean", "pvalue", *VALUES[1:])},
         }
 
@@ -369,12 +372,7 @@ class MeasureComparison(Result):
     def columns(self) -> dict[str, list[Any]]:
         """Return a row for each task, and one for their mean."""
         parts = [*self.by_task, self.difference] if len(self.tasks) > 1 else list(self.by_task)
-        return {
-            "task": [*self.tasks, AVERAGE][: len(parts)],
-            "difference": [p.estimate for p in parts],
-            "low": [p.low for p in parts],
-            "high": [p.high for p in parts],
-        }
+        return {"task": [*self.tasks, AVERAGE][: len(parts)], **interval_lists("difference", parts)}
 
     def sentences(self) -> str:
         """Describe the result in one sentence."""
@@ -562,7 +560,10 @@ class _TaskJudge:
             return
         part = self.corpus.select(whole)
         conditioning = ConditioningSets.choose(part.gap, part.hyperparameters, self.given)
-        shuffled, null = shuffled_gaps(part.gap, conditioning.codes, self.permutations, self.rng)
+        # From the start each time: whether other measures failed for other models changes nothing.
+        rng = deepcopy(self.rng)
+        shuffled, null = shuffled_gaps(part.gap, conditioning.codes, self.permutations, rng)
+        noise = chance_noise(part.gap, rng)
         for text in conditioning.alarms:
             self._warn(text)
         if shuffled is None:
@@ -575,7 +576,7 @@ class _TaskJudge:
             signs = [part.orientation.get(name) for name in some]
             table = np.stack([part.measures[n] * (s or 1) for n, s in zip(some, signs, strict=True)])
             directed = np.array([s is not None for s in signs])
-            scores = InformationScores.of(conditioning, table, directed, shuffled, self.rng)
+            scores = InformationScores.of(conditioning, table, directed, shuffled, noise)
             others = {
                 "pgdl": lowest_pgdl(pgdl_scores(table, part.gap, part.hyperparameters), len(some)),
                 "kendall": kendall(table, part.gap),

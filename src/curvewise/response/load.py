@@ -23,6 +23,7 @@ from curvewise.reading.roles import (
     ColumnRoles,
     Role,
     ask,
+    bare,
     check_column,
     find_roles,
     fractions,
@@ -111,7 +112,8 @@ def load_corpus(
     hyperparameters, measures : sequence of str, optional
         Columns. If only hyperparameters are named, other numbers are measures. Other columns are distinguished by
         prefixes (``hp.depth``, ``measure.gi``), by the names of :func:`list_measures`, by usual names of
-        hyperparameters, and by whether values repeat; where that leaves a doubt it is an error.
+        hyperparameters, and by whether values repeat; where that leaves a doubt it is an error. Where some have the
+        prefix of hyperparameters, other numbers are measures.
     orientation : dict of str to {1, -1}, optional
         Of measures: 1 where more should mean a larger gap, -1 where a smaller one.
     unit : {"fraction", "percent"}, optional
@@ -278,10 +280,16 @@ def _find_columns(
     named = {k for v in (columns or {}).values() if v for k in ([v] if isinstance(v, str) else v)}
     oriented = {k for k in oriented if k in table.columns} - taken - named
     free = {k: cells for k, cells in table.columns.items() if k not in taken | oriented}
-    one = find_roles(free, table.source, (*ROLES, STATUS), columns)
+    # A measured corpus has the accuracy on training examples among its measures; it is not that of a test set.
+    written = "test_accuracy" not in (columns or {}) and _is_on_training(table)
+    one = find_roles(
+        free, table.source, (*ROLES, STATUS), {**(columns or {}), "test_accuracy": None} if written else columns
+    )
     table = keep_ended(table, one.get("status"))
     rest = [k for k in table.columns if k in oriented or k in one.rest]
-    known = {k: "measure" if k in oriented else _kind(k, table.columns[k]) for k in rest}
+    marked = any(_SETTING.fullmatch(k.strip().lower()) for k in rest)
+    known = {k: "measure" if k in oriented else _kind(k, table.columns[k], marked) for k in rest}
+    known |= {"accuracy": "measure"} if written and "accuracy" in rest else {}
     settings = tuple(hyperparameters or [k for k in rest if known[k] == "hyperparameter"])
     scores = tuple(measures or [k for k in rest if known[k] == "measure"])
     if hyperparameters is not None and measures is None:
@@ -296,9 +304,20 @@ def _find_columns(
     return table, CorpusColumns(one, settings, scores, left, hyperparameters is None or measures is None)
 
 
-def _kind(name: str, cells: Column) -> str:
-    """Tell what a column is by its name, or by how often its values repeat."""
-    repeats = len(cells) / len(set(texts(cells)))
+def _is_on_training(table: Table) -> bool:
+    """Return whether "accuracy" is nearer to the training accuracy beside a gap than to what the gap leaves of it."""
+    if not {"accuracy", "train_accuracy", "gap"} <= table.columns.keys():
+        return False
+    own, train, gap = (numbers(table, name) for name in ("accuracy", "train_accuracy", "gap"))
+    known = np.isfinite(own + train + gap)
+    return bool(np.abs(own - train)[known].sum() < np.abs(own - (train - gap))[known].sum())
+
+
+def _kind(name: str, cells: Column, marked: bool) -> str:
+    """Tell what a column is by its name, or by how often its values repeat unless hyperparameters are ``marked``."""
+    # Empty cells do not repeat: they are models that a measure could not be computed for.
+    known = [text for text, cell in zip(texts(cells), cells, strict=True) if not is_missing(cell)]
+    repeats = len(known) / max(len(set(known)), 1)
     measured = is_measured(cells)
     plain = name.strip().lower()
     # In order: a prefix, a usual name of a setting or of our own measures, then the values. A setting takes few values
@@ -313,6 +332,7 @@ def _kind(name: str, cells: Column) -> str:
         ("hyperparameter" if repeats >= 2 else "neither", lambda: normal(name) in _OF_A_STUDY),
         ("hyperparameter", lambda: not measured and repeats >= 2),
         ("neither", lambda: not measured),
+        ("measure", lambda: marked),
         ("hyperparameter", lambda: repeats >= 4),
         ("measure", lambda: repeats < 2),
     ]
@@ -322,7 +342,8 @@ def _kind(name: str, cells: Column) -> str:
 def _from_table(
     table: Table, roles: CorpusColumns, orientation: Mapping[str, int] | None, unit: str | None
 ) -> ModelCorpus:
-    gap, train, gap_note = _gap(table, roles.of, unit)
+    gap, train, gap_note, unused = _gap(table, roles.of, unit)
+    left_out = [k for k in table.columns if k in (*roles.left_out, *unused)]
     names, name_note = _models(table, roles)
     values = {name: numbers(table, name) for name in roles.measures}
     task = roles.of.get("task")
@@ -331,15 +352,13 @@ def _from_table(
         f"hyperparameters from {list_names(roles.hyperparameters) or 'no column'}; measures from "
         f"{list_names(roles.measures) or 'no column'}" + (" (by names and values)" if roles.guessed else ""),
         *([f"tasks from {task!r}"] if task else []),
-        *([f"left out: {list_names(roles.left_out)}"] if roles.left_out else []),
+        *([f"left out: {list_names(left_out)}"] if left_out else []),
         *name_note,
         *table.notes,
     ]
     if lost := int(np.isnan(gap).sum()):
         notes.append(f"{lost} of {len(table)} models have no gap: they failed or were not measured")
-    for name, column in values.items():
-        if lost := int((~np.isfinite(column)).sum()):
-            notes.append(f"{lost} of {len(table)} models have no {brief(name)}")
+    notes += _lacking(values, "")
     for name in roles.hyperparameters:
         if lost := sum(map(is_missing, table.columns[name])):
             notes.append(f"{lost} of {len(table)} models have no {brief(name)}, which counts as a value of its own")
@@ -355,8 +374,10 @@ def _from_table(
     )
 
 
-def _gap(table: Table, roles: ColumnRoles, unit: str | None) -> tuple[FloatArray, FloatArray | None, str]:
-    """Read the gap and the training accuracy as fractions, and tell where they are from."""
+def _gap(
+    table: Table, roles: ColumnRoles, unit: str | None
+) -> tuple[FloatArray, FloatArray | None, str, tuple[str, ...]]:
+    """Read the gap and the training accuracy as fractions; tell where they are from, and which columns are not used."""
 
     def read(role: str) -> FloatArray | None:
         name = roles.get(role)
@@ -375,17 +396,31 @@ def _gap(table: Table, roles: ColumnRoles, unit: str | None) -> tuple[FloatArray
     if train is None and error is not None:
         train = 1 - error
     known, test, test_error = read("gap"), read("test_accuracy"), read("test_error")
+    # A test error counts more than a validation accuracy, or one of no set that is named.
+    counts, other = "test_accuracy", "test_error"
+    if test is None or (test_error is not None and _tier(other, roles) < _tier(counts, roles)):
+        counts, other, test = other, counts, None if test_error is None else 1 - test_error
     if known is not None:
-        _check_sign(known, train, test if test is not None or test_error is None else 1 - test_error, table, roles)
-        return known, train, f"gap from {roles['gap']!r}"
-    if train is not None and test is not None:
-        return train - test, train, f"gap as training accuracy − {roles['test_accuracy']!r}"
-    if train is not None and test_error is not None:
-        return test_error - (1 - train), train, f"gap as {roles['test_error']!r} − train error"
-    raise InputError(
-        f"{table.source} has no gap: name its column with {ask('gap')}, or give columns of training and test accuracy "
-        f"(train_accuracy, test_accuracy) or error. It has {list_names(table.columns)}."
-    )
+        _check_sign(known, train, test, table, roles)
+        return known, train, f"gap from {roles['gap']!r}", _held(roles, counts, other)
+    if train is None or test is None:
+        raise InputError(
+            f"{table.source} has no gap: name its column with {ask('gap')}, or give columns of training and test "
+            f"accuracy (train_accuracy, test_accuracy) or error. It has {list_names(table.columns)}."
+        )
+    is_error = counts == "test_error"
+    how = f"{roles[counts]!r} − train error" if is_error else f"training accuracy − {roles[counts]!r}"
+    return train - test, train, f"gap as {how}", _held(roles, other)
+
+
+def _held(roles: ColumnRoles, *names: str) -> tuple[str, ...]:
+    return tuple(column for name in names if (column := roles.get(name)))
+
+
+def _tier(role: str, roles: ColumnRoles) -> int:
+    """Rank the name of a column among those of its role, the test set first; -1 for one that the user named."""
+    known = next(one.known for one in ROLES if one.name == role)
+    return next((tier for tier, names in enumerate(known) if bare(roles[role]) in names), -1)
 
 
 def _check_sign(
@@ -516,7 +551,8 @@ class ModelCorpus(RowTable):
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "models", tuple(map(str, self.models)))
-        put(self, "gap", _fractions(self.gap, "gap", -1.0, len(self)))
+        # 0.95 - 0.85 is the gap that 0.9 - 0.8 is, up to rounding, and so are 10% and 0.1: they must be ties.
+        put(self, "gap", _fractions(self.gap, "gap", -1.0, len(self)).round(14))
         put(self, "measures", _measures(self.measures, len(self)))
         put(self, "hyperparameters", as_columns(self.hyperparameters, len(self)))
         put(self, "orientation", _orientation(self.orientation, self.measures))
@@ -590,16 +626,10 @@ class ModelCorpus(RowTable):
 
     def columns(self) -> dict[str, Any]:
         """Return columns with a row for each model."""
-        task = {} if self.tasks is None else {"task": self.tasks}
-        share = {} if self.train_accuracy is None else {"train_accuracy": self.train_accuracy}
-        return {
-            **task,
-            "model": np.array(self.models, dtype=np.str_),
-            **self.hyperparameters,
-            **share,
-            "gap": self.gap,
-            **self.measures,
-        }
+        named = {"task": self.tasks, "model": np.array(self.models, dtype=np.str_)}
+        shares = {"train_accuracy": self.train_accuracy, "gap": self.gap}
+        found = {**named, **self.hyperparameters, **shares, **self.measures}
+        return {name: column for name, column in found.items() if column is not None}
 
 
 def _fractions(values: ArrayLike, name: str, low: float, count: int) -> FloatArray:
@@ -715,9 +745,9 @@ def _tasks_from_folder(folder: Path) -> list[CompetitionTask]:
             f"{arg('source', str(folder))} is a folder without model_configs.json and without model folders whose "
             "config.json has 'hparams': name the file of the corpus."
         )
-    twice = [t.name for t in tasks if sum(t.name == u.name for u in tasks) > 1]
-    if twice:
-        raise InputError(f"{format_path(folder)} holds two tasks called {twice[0]!r}: rename a folder.")
+    name, count = Counter(task.name for task in tasks).most_common(1)[0]
+    if count > 1:
+        raise InputError(f"{format_path(folder)} holds two tasks called {name!r}: rename a folder.")
     return tasks
 
 
@@ -776,9 +806,7 @@ def _corpus_of_task(task: CompetitionTask, top: float) -> ModelCorpus:
 def _missing(tasks: list[CompetitionTask], gap: FloatArray, values: Mapping[str, FloatArray]) -> Iterator[str]:
     if lost := int(np.isnan(gap).sum()):
         yield f"{lost} of {len(gap)} models have no accuracies: their gap is NaN"
-    for measure, column in values.items():
-        if lost := int((~np.isfinite(column)).sum()):
-            yield f"{lost} of {len(gap)} models have no prediction of {measure!r}"
+    yield from _lacking(values, "prediction of ")
     for task in tasks:
         for measure, predicted in task.predictions.items():
             if other := set(predicted) - set(task.models):
@@ -786,6 +814,12 @@ def _missing(tasks: list[CompetitionTask], gap: FloatArray, values: Mapping[str,
                     f"{len(other)} prediction(s) of {measure!r} left out: {task.source} has no model "
                     f"{list_names(sorted(other), 3)}"
                 )
+
+
+def _lacking(measures: Mapping[str, FloatArray], what: str) -> Iterator[str]:
+    for name, column in measures.items():
+        if lost := int((~np.isfinite(column)).sum()):
+            yield f"{lost} of {len(column)} models have no {what}{brief(name)}"
 
 
 def _single_models(folder: Path) -> list[CompetitionTask]:

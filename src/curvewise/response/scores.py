@@ -242,20 +242,13 @@ def folded(places: FloatArray, signs: str = "fold") -> tuple[FloatArray, FloatAr
 
 def _both_sides(places: FloatArray, along: FloatArray) -> FloatArray:
     """Mean of the two directions at each distance; rows are distances, columns magnitudes."""
-    each = np.eye(len(places))
     sides = []
     for side in (places >= 0, places <= 0):
         order = np.argsort(np.abs(places[side]))
-        distance, columns = np.abs(places[side])[order], each[side][order]
-        inside = (along >= distance[0]) & (along <= distance[-1])
-        rows = np.full((len(along), len(places)), np.nan)
-        for column in range(len(places)):
-            rows[inside, column] = np.interp(along[inside], distance, columns[:, column])
-        sides.append(rows)
-    both = np.stack(sides)
+        distance, columns = np.abs(places[side])[order], np.eye(len(places))[side][order].T
+        sides.append([np.interp(along, distance, column, left=np.nan, right=np.nan) for column in columns])
     # NaN marks distances beyond the end of a direction: there the other counts alone.
-    there = ~np.isnan(both[:, :, :1])
-    mean: FloatArray = np.where(there, both, 0.0).sum(axis=0) / there.sum(axis=0)
+    mean: FloatArray = np.nanmean(sides, axis=0).T
     return mean
 
 

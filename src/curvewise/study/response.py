@@ -530,6 +530,7 @@ class KeptInvariance:
 
 # Raised when what is measured changes, so that kept measures are measured anew.
 _KEPT_VERSION = 1
+_KEPT_FIELDS = ("models", "hyperparameters", "gap", "measures", "train_accuracy", "notes")
 
 
 def keep_invariance(
@@ -547,17 +548,10 @@ def keep_invariance(
     """
     places = magnitudes if isinstance(magnitudes, int) else [float(m) for m in magnitudes]
     settings = {"magnitudes": places, "examples": examples, "rng": rng}
-    plain = {
-        "models": list(corpus.models),
-        "hyperparameters": {name: column.tolist() for name, column in corpus.hyperparameters.items()},
-        "gap": corpus.gap.tolist(),
-        "measures": {name: column.tolist() for name, column in corpus.measures.items()},
-        "train_accuracy": None if corpus.train_accuracy is None else corpus.train_accuracy.tolist(),
-        "notes": list(corpus.notes),
-        "settings": settings,
-        "digest": _invariance_digest(study, perturbation, list(corpus.hyperparameters), settings),
-    }
-    write_file(study.runs_folder, KEPT, f"{perturbation}.json", json.dumps(plain).encode())
+    kept = {name: getattr(corpus, name) for name in _KEPT_FIELDS}
+    digest = _invariance_digest(study, perturbation, list(corpus.hyperparameters), settings)
+    text = json.dumps({**kept, "settings": settings, "digest": digest}, default=np.ndarray.tolist)
+    write_file(study.runs_folder, KEPT, f"{perturbation}.json", text.encode())
 
 
 def _invariance_digest(study: Study, perturbation: str, names: Sequence[str], settings: Mapping[str, Any]) -> str:
@@ -589,16 +583,9 @@ def kept_invariance(study: Study, perturbation: str) -> KeptInvariance | None:
         return None
     if plain.get("digest") != _invariance_digest(study, perturbation, list(plain["hyperparameters"]), settings):
         return None
-    corpus = ModelCorpus(
-        models=tuple(plain["models"]),
-        hyperparameters={name: np.array(column) for name, column in plain["hyperparameters"].items()},
-        gap=np.array(plain["gap"], dtype=np.float64),
-        measures={name: np.array(column, dtype=np.float64) for name, column in plain["measures"].items()},
-        orientation=ORIENTATION,
-        train_accuracy=np.array(plain["train_accuracy"], dtype=np.float64),
-        notes=tuple(plain["notes"]),
-    )
-    return KeptInvariance(corpus, settings)
+    kept = {name: plain[name] for name in _KEPT_FIELDS}
+    kept["notes"] = tuple(kept["notes"])
+    return KeptInvariance(ModelCorpus(**kept, orientation=ORIENTATION), settings)
 
 
 def _names(there: list[str], asked: Any) -> list[str]:

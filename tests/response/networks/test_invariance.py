@@ -136,6 +136,8 @@ def test_tokens() -> None:
     gone = perturbed_accuracy(model, data, "token-dropout", (1, 1))
     assert gone == 0.5  # without tokens it says class 0
     assert gone <= perturbed_accuracy(model, data, "token-dropout", (0.5, 1)) <= 1
+    swapped = [perturbed_accuracy(model, (x.astype(k), y), "token-replacement", (1, 1)) for k in ("int64", "uint8")]
+    assert swapped[0] == swapped[1]
 
 
 def test_mode_and_device_come_back(network: nn.Module) -> None:

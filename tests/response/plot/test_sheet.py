@@ -174,6 +174,8 @@ def test_images_that_cannot_be_shown_are_refused(digits, coloured):
         plot_perturbed((x[:2], [1, 1]), "mixup-inter")
     with pytest.raises(InputError, match=r"give .examples, channels, height, width"):
         plot_perturbed(np.zeros((3, 4), dtype=np.uint8), "blur")
+    with pytest.raises(InputError, match=r"has shape \(3, 2, 8, 8\)"):
+        plot_perturbed(np.zeros((3, 2, 8, 8), dtype=np.uint8), "blur")
     with pytest.raises(InputError, match="classes has 2 names, labels goes up to 9"):
         plot_perturbed((x, y), "blur", classes=["a", "b"], examples=10)
     with pytest.raises(InputError, match="different sizes"):

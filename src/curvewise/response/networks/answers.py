@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import itertools
 import types
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeAlias, TypeVar
+from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -20,7 +22,7 @@ from torch import Tensor
 from curvewise.nn.data import Sample
 from curvewise.nn.lane import channels_last
 from curvewise.nn.networks import arithmetic, exact, has_answer, logits_of
-from curvewise.response.networks.perturbations import mix, per_example
+from curvewise.response.networks.perturbations import Perturbation, mix, per_example
 from curvewise.response.networks.sites import NetworkHalves
 from curvewise.response.networks.trial import ExecutionPlan, Trial
 
@@ -63,6 +65,7 @@ class _Loop:
     def __init__(self, halves: NetworkHalves, inputs: NetworkInputs, trial: Trial, plan: ExecutionPlan) -> None:
         self.halves, self.inputs, self.trial, self.plan = halves, inputs, trial, plan
         self.labels = torch.from_numpy(trial.labels).to(plan.device)
+        _ = inputs.ready  # made once, before threads ask for it
         self.perturbation = trial.perturbation
         self.deep = None if halves.before is None else ComputedFeatures(halves.before, inputs)
         custom = not np.isfinite(self.perturbation.low)
@@ -186,19 +189,17 @@ class _Loop:
         """Return values for the second half of the network, the first of them perturbed."""
         if level < 0:
             return source.values(rows)
-        trial, inputs = self.trial, self.inputs
+        trial = self.trial
         how: dict[str, Any] = {
             "magnitude": float(trial.magnitudes[level]),
             "seed": trial.seed,
             "positions": rows + level * len(trial.labels),  # fresh noise for each magnitude
         }
-        images = self.perturbation.of == "images"
-        x, *others = (inputs.stored(rows),) if images else source.values(rows)
+        if source is self.inputs:
+            return (self.inputs.perturbed(self.perturbation, rows, **how),)
+        x, *others = source.values(rows)
         with exact(self.plan.device):
-            if not images:
-                return (self.perturbation.apply(x, **how), *others)
-            pixels = self.perturbation.apply(inputs.sample.pixels(x), **how)
-            return (inputs.laid(inputs.sample.normalised(pixels)),)
+            return (self.perturbation.apply(x, **how), *others)
 
     def _run(self, body: Body, tape: Sequence[Tensor]) -> Tensor:
         """Answer every row of the tables, compiled if the plan says so."""
@@ -276,7 +277,19 @@ def coded(logits: Tensor, labels: Tensor) -> Tensor:
 # may change.
 
 
-class NetworkInputs:
+class ValueSource(ABC):
+    """Values to perturb, and whatever else the second half needs."""
+
+    @abstractmethod
+    def values(self, rows: Tensor) -> tuple[Tensor, ...]:
+        """Return the values to perturb first, then all others that are needed."""
+
+    def first(self, rows: Tensor) -> Tensor:
+        """Return the values to perturb."""
+        return self.values(rows)[0]
+
+
+class NetworkInputs(ValueSource):
     """Inputs as the network takes them.
 
     Parameters
@@ -294,8 +307,12 @@ class NetworkInputs:
     def __init__(self, sample: Sample, device: torch.device, dtype: torch.dtype | None, last: bool) -> None:
         self.sample, self.device, self.dtype = sample, device, dtype
         self.last = last and sample.x.ndim == 4
-        small = 4 * sample.x.numel() <= MOST_READY
-        self.ready = self._made(sample.x) if device.type == "cpu" and small else None
+
+    @cached_property
+    def ready(self) -> Tensor | None:
+        """All inputs as the network takes them, where there is room; perturbed pixels do not need them."""
+        small = 4 * self.sample.x.numel() <= MOST_READY
+        return self._made(self.sample.x) if self.device.type == "cpu" and small else None
 
     @property
     def resident(self) -> bool:
@@ -315,19 +332,21 @@ class NetworkInputs:
 
     def values(self, rows: Tensor) -> tuple[Tensor, ...]:
         """Return the values to perturb: inputs."""
-        return (self.first(rows),)
+        return (self._made(self.stored(rows)) if self.ready is None else self.laid(_picked(self.ready, rows)),)
 
-    def first(self, rows: Tensor) -> Tensor:
-        """Return the values to perturb: inputs."""
-        if self.ready is None:
-            return self._made(self.stored(rows))
-        return self.laid(_picked(self.ready, rows))
+    def perturbed(self, change: Perturbation, rows: Tensor, **how: Any) -> Tensor:
+        """Perturb inputs: pixels from 0 to 1 before they are normalised, all else as the network takes it."""
+        with exact(self.device):
+            if change.of != "images":
+                return change.apply(self.first(rows), **how)
+            pixels = change.apply(self.sample.pixels(self.stored(rows)), **how)
+            return self.laid(self.sample.normalised(pixels))
 
     def _made(self, stored: Tensor) -> Tensor:
         return self.laid(self.sample.given(stored))
 
 
-class StoredFeatures:
+class StoredFeatures(ValueSource):
     """Outputs of the first half of a network for some examples, computed once."""
 
     def __init__(self, parts: Sequence[Tensor], where: Tensor) -> None:
@@ -343,7 +362,7 @@ class StoredFeatures:
         return _picked(self.parts[0], self.where[rows])
 
 
-class ComputedFeatures:
+class ComputedFeatures(ValueSource):
     """Outputs of the first half of a network, computed on every request."""
 
     def __init__(self, before: Before, inputs: NetworkInputs) -> None:
@@ -353,13 +372,6 @@ class ComputedFeatures:
         """Return the values to perturb first, then all others that are needed."""
         # Some may share their memory, with each other or with the network.
         return tuple(value.clone() for value in self.before(self.inputs.first(rows)))
-
-    def first(self, rows: Tensor) -> Tensor:
-        """Return the values to perturb."""
-        return self.values(rows)[0]
-
-
-ValueSource: TypeAlias = NetworkInputs | StoredFeatures | ComputedFeatures
 
 
 def store_features(found: Iterable[tuple[Tensor, ...]], rows: Tensor, size: int) -> StoredFeatures:

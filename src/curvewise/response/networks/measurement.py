@@ -15,16 +15,7 @@ from torch import Tensor, nn
 
 from curvewise.errors import CurvewiseWarning, InputError, arg
 from curvewise.nn.data import Sample
-from curvewise.nn.networks import (
-    arithmetic,
-    borrowed,
-    check_logits,
-    chosen_device,
-    exact,
-    has_answer,
-    logits_of,
-    unsteady,
-)
+from curvewise.nn.networks import arithmetic, borrowed, check_logits, chosen_device, has_answer, logits_of, unsteady
 from curvewise.progress import Progress, progressing
 from curvewise.response.cmi import cmi_score
 from curvewise.response.curve import SCORES, CorpusSensitivity, ResponseCurve, ResponseCurves, ResponseSensitivity
@@ -40,6 +31,7 @@ from curvewise.response.networks.trial import (
     ExecutionPlan,
     Magnitudes,
     Trial,
+    as_tokens,
     check_kind,
     read_sample,
 )
@@ -660,21 +652,16 @@ def perturbed_accuracy(
     place = chosen_device(model, how.device)
     sample = read_sample(data, reading, examples, rng).to(place)
     check_kind(change, sample)
-    raw = change.of in ("tokens", "images")
+    sample = as_tokens(sample) if change.of == "tokens" else sample
     if change.learn is not None:
-        change = change.fitted(sample.x if raw else sample.given(sample.x), padding=sample.padding)
+        change = change.fitted(sample.given(sample.x), padding=sample.padding)
     drawn = torch.from_numpy(draw_magnitudes(low, high, len(sample), rng)).to(place)
     right = torch.zeros((), dtype=torch.int64, device=place)
-    dtype = _own_dtype(model)
-    images = change.of == "images"
+    inputs = NetworkInputs(sample, place, _own_dtype(model), last=False)
     with borrowed(model, place), arithmetic(place, how.precision):
         for first in range(0, len(sample), size):
             rows = torch.arange(first, min(first + size, len(sample)), device=place)
-            x = sample.pixels(sample.x[rows]) if images else sample.given(sample.x[rows])
-            with exact(place):
-                x = change.apply(x, drawn[rows], rng, positions=rows)
-            x = sample.normalised(x) if images else x
-            logits = logits_of(model(x.to(dtype) if dtype is not None and x.is_floating_point() else x))
+            logits = logits_of(model(inputs.perturbed(change, rows, magnitude=drawn[rows], seed=rng, positions=rows)))
             check_logits(logits, len(rows), sample.classes)
             right += (has_answer(logits) & (logits.argmax(1) == sample.y[rows])).sum()
     return int(right) / len(sample)

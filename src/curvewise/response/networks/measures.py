@@ -76,6 +76,10 @@ _NOVAK = "Novak et al. 2018, Sensitivity and generalization in neural networks"
 _SCHIFF = "Schiff et al. 2021, Predicting generalization with perturbation response curves"
 
 
+DESCRIPTION = ("name", "orientation", "needs", "cost", "about")
+"""Attributes of a measure that a list of them shows."""
+
+
 def list_measures() -> pd.DataFrame:
     """List every measure: name, orientation, needs, cost, definition and paper.
 
@@ -85,16 +89,8 @@ def list_measures() -> pd.DataFrame:
     >>> int(table.loc["distance", "orientation"]), table.loc["distance", "needs"]
     (1, 'initial')
     """
-    shelf = MEASURES.values()
-    return data_frame(
-        {
-            "name": [m.name for m in shelf],
-            "orientation": [m.orientation for m in shelf],
-            "needs": [", ".join(m.needs) for m in shelf],
-            "cost": [m.cost for m in shelf],
-            "about": [m.about for m in shelf],
-        }
-    )
+    columns = {key: [getattr(m, key) for m in MEASURES.values()] for key in DESCRIPTION}
+    return data_frame({**columns, "needs": list(map(", ".join, columns["needs"]))})
 
 
 def measure_model(

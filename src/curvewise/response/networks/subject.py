@@ -260,7 +260,7 @@ class Weights:
             end = start + parameter.numel()
             named[name] = flat[start:end].view(parameter.shape)
             start = end
-        return self.subject.answers(lambda x: functional_call(self.subject.model, named, (x,)), x)
+        return self.subject.answers(lambda x: called_with(self.subject.model, named, x), x)
 
     @torch.no_grad()
     def loss(self, flat: Tensor) -> Tensor:
@@ -287,6 +287,20 @@ class Weights:
     @property
     def _count(self) -> int:
         return min(self.most, len(self.subject.sample))
+
+
+def called_with(model: nn.Module, weights: Mapping[str, Tensor], x: Tensor) -> Any:
+    """Call a network with other weights, by the names of its parameters; its own stay as they are."""
+    # Of a module that stands under two names torch would restore the first only: each place of a weight counts once.
+    # Weights that two modules share have a place in each.
+    instead = {id(parameter): weights[name] for name, parameter in model.named_parameters()}
+    places = {
+        f"{name}.{key}".removeprefix("."): instead[id(parameter)]
+        for name, module in model.named_modules()
+        for key, parameter in module._parameters.items()
+        if parameter is not None
+    }
+    return functional_call(model, places, (x,), tie_weights=False)
 
 
 def flattened(parameters: Mapping[str, Tensor]) -> Tensor:

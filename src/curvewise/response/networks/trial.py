@@ -147,6 +147,7 @@ class Trial:
         folded(grid, signs)
         check_kind(change, sample, layer)
         if change.of == "tokens":
+            sample = as_tokens(sample)
             change = change.fitted(sample.x, padding=sample.padding)
         labels = sample.y.cpu().numpy()
         if len(np.unique(labels)) < 2:
@@ -245,6 +246,11 @@ def check_kind(perturbation: Perturbation, sample: Sample, layer: str | int | No
     # Pixels and tokens are changed as they are stored, other values as the network takes them.
     raw = perturbation.of in ("tokens", "images")
     perturbation.check_input(sample.x[:1] if raw else sample.given(sample.x[:1]))
+
+
+def as_tokens(sample: Sample) -> Sample:
+    """Return examples for a perturbation of tokens: bytes are tokens as well, not pixels to be divided by 255."""
+    return replace(sample, x=sample.x.to(torch.int64))
 
 
 def draw_partners(labels: Integers, pairs: str, count: int, seed: int) -> Integers:

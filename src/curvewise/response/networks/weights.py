@@ -7,18 +7,19 @@ weights could have any size.
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 from torch.nn.modules.instancenorm import _InstanceNorm
+from torch.nn.utils.spectral_norm import SpectralNorm
+from torch.nn.utils.weight_norm import WeightNorm
 
 from curvewise.errors import InputError, arg
 from curvewise.nn.networks import logits_of
@@ -92,6 +93,10 @@ def distance_spectral(subject: Subject) -> Tensor:
     squares = []
     for layer in layers_of(subject):
         if isinstance(layer.module, nn.Linear | _ConvNd):
+            if f"{layer.name}.weight" not in initial:
+                raise InputError(
+                    f"{layer.name} has no initial kernel: it is computed (weight norm) or tied to another."
+                )
             moved = layer.module.weight - initial[f"{layer.name}.weight"]
             squares.append(kernel_norm(replace(layer, weight=moved)) ** 2)
     return torch.stack(squares).sum()
@@ -168,7 +173,7 @@ def kernel_norm(layer: Layer) -> Tensor:
     return largest.clamp(min=0).sqrt()
 
 
-def operator_norm(layer: Layer, steps: int = LANCZOS) -> Tensor:
+def operator_norm(layer: Layer) -> Tensor:
     """Largest singular value of a layer as a map from inputs to outputs.
 
     A convolution's depends on the size of the image. It is found by Lanczos iteration, which takes fewer steps than
@@ -177,18 +182,20 @@ def operator_norm(layer: Layer, steps: int = LANCZOS) -> Tensor:
     module, size = layer.module, math.prod(layer.shape)
     if not isinstance(module, _ConvNd):
         return kernel_norm(layer)
-    weights = {"weight": layer.weight}
-    if module.bias is not None:
-        weights["bias"] = torch.zeros_like(module.bias)
+    # Without its bias, and with the scale of a batch norm behind it.
+    conv: Any = _computed_weights(copy.deepcopy(module).requires_grad_(True)).requires_grad_(False)
+    conv.weight.copy_(layer.weight)
+    if conv.bias is not None:
+        conv.bias.zero_()
 
     def there_and_back(v: Tensor) -> Tensor:
         # The gradient of |Av|² / 2 is AᵀAv, so autograd gives the transpose of any convolution.
         v = v.view(1, *layer.shape).requires_grad_()
-        out = functional_call(module, weights, (v,))
+        out = conv(v)
         return torch.autograd.grad(out, v, out.detach())[0].flatten()
 
     start = torch.randn(size, generator=torch.Generator().manual_seed(0)).to(layer.weight)
-    return largest_eigenvalue(there_and_back, start, min(steps, size)).clamp(min=0).sqrt()
+    return largest_eigenvalue(there_and_back, start, min(LANCZOS, size)).clamp(min=0).sqrt()
 
 
 def largest_eigenvalue(symmetric: Callable[[Tensor], Tensor], start: Tensor, steps: int) -> Tensor:
@@ -325,39 +332,51 @@ def path_norm(subject: Subject) -> Tensor:
     if not subject.continuous:
         raise InputError("inputs are tokens: there are no paths from them.")
     layers = layers_of(subject)
-    squared = {name: value.double() ** 2 for name, value in subject.model.named_parameters()}
-    squared |= {name: b.double() for name, b in subject.model.named_buffers() if b.is_floating_point()}
+    # A copy to be changed, in which weights that are computed (weight norm) are weights of their own.
+    model = _computed_weights(copy.deepcopy(subject.model).requires_grad_(True)).requires_grad_(False).double()
+    for parameter in model.parameters():
+        parameter.square_()
     biases: dict[str, Tensor] = {}  # of the layer before a batch norm
     for layer in layers:
         bias = getattr(layer.module, "bias", None)
         if layer.norm is not None and bias is not None:
             biases[layer.norm] = bias.double()
-            squared[f"{layer.name}.bias"] = torch.zeros_like(biases[layer.norm])
+            model.get_submodule(layer.name).bias.zero_()  # type: ignore[operator]
+    norms = {name: m for name, m in subject.model.named_modules() if isinstance(m, _BatchNorm)}
+    for name, module in model.named_modules():
+        if name in norms:
+            module.forward = _squared_norm(norms[name], biases.get(name))
+        elif is_activation(module):
+            module.forward = lambda x: x
     # With squared weights and an input of ones every path contributes the product of its squared weights.
     ones = torch.ones(1, *subject.sample.x.shape[1:], dtype=torch.float64, device=subject.device)
-    with torch.no_grad(), _linear(subject.model, biases):
-        return logits_of(functional_call(subject.model, squared, (ones,))).sum().sqrt()
+    with torch.no_grad():
+        return logits_of(model(ones)).sum().sqrt()
 
 
-@contextmanager
-def _linear(model: nn.Module, biases: dict[str, Tensor]) -> Iterator[None]:
-    """Square batch norm and take activations away, for the time of the block."""
-    instead: dict[nn.Module, Callable[[Tensor], Tensor]] = {}
-    for name, module in model.named_modules():
-        if isinstance(module, _BatchNorm):
-            instead[module] = _squared_norm(module, biases.get(name))
-        elif is_activation(module):
-            instead[module] = lambda x: x
-    before = {module: vars(module).get("forward") for module in instead}
-    try:
-        for module, forward in instead.items():
-            vars(module)["forward"] = forward
-        yield
-    finally:
-        for module, own in before.items():
-            vars(module).pop("forward", None)
-            if own is not None:
-                vars(module)["forward"] = own
+def _computed_weights(model: nn.Module) -> nn.Module:
+    """Put computed weights in the place of what they are computed from, in both ways that torch has."""
+    for module in list(model.modules()):
+        # Not removed: that would change the class, which the network has in common with its copy.
+        parametrizations: Any = getattr(module, "parametrizations", {})
+        for name in list(parametrizations):
+            parametrizations[name] = _Given(getattr(module, name))
+        for key, hook in list(module._forward_pre_hooks.items()):
+            if isinstance(hook, WeightNorm | SpectralNorm):
+                hook.remove(module)
+                del module._forward_pre_hooks[key]
+    return model
+
+
+class _Given(nn.Module):
+    """A weight in the place of its computation."""
+
+    def __init__(self, weight: Tensor) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(weight.detach())
+
+    def forward(self) -> Tensor:
+        return self.weight
 
 
 def _squared_norm(module: _BatchNorm, bias: Tensor | None) -> Callable[[Tensor], Tensor]:

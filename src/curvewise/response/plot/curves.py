@@ -296,14 +296,10 @@ def _panels(
             where = "" if here[0].layer == "input" else f" at {here[0].where}"
             ax.set_title(safe_text(f"{here[0].perturbation}{where}", 40), loc="left")
             ax.set_xlabel(escape(clean(here[0].unit)) or "magnitude")
-            ax.grid(alpha=0.25, linewidth=0.6)
             key = [(Line2D([], [], color=looks[named[id(c)]][0], linestyle=looks[named[id(c)]][1]), c) for c in here]
             texts = [f"{safe_text(named[id(c)], 22)}  Gi {c.gi:.3f}" for _, c in key]
             ax.legend([h for h, _ in key], texts, loc="best", fontsize=8.5, frameon=False)
-        lowest = min(float(c.accuracy.min()) for c in curves)
-        bottom = 0.0 if lowest < 0.6 else max(0.0, 100 * lowest - 12 * (1 - lowest) - 0.5)
-        axes[0].set_ylim(bottom, 100 + 0.03 * (100 - bottom))
-        axes[0].set_ylabel("accuracy (%)")
+        accuracy_axis(*axes)
         if caption is not False:
             write_below(axes[0], _responses_caption(curves, len(curves), level if banded else None))
     return axes[0]
@@ -545,15 +541,16 @@ def scale(magnitude: FloatArray) -> FloatArray:
     return share
 
 
-def accuracy_axis(ax: Axes, whole: bool = False) -> None:
-    """Show accuracies from 0 to 100%, or those that occur where all are high."""
-    drawn = [np.asarray(line.get_ydata()) for line in ax.lines if line.get_gid() == RESPONSE]
+def accuracy_axis(*axes: Axes, whole: bool = False) -> None:
+    """Show accuracies from 0 to 100%, or those that occur where all are high; several Axes share one scale."""
+    drawn = [np.asarray(line.get_ydata()) for ax in axes for line in ax.lines if line.get_gid() == RESPONSE]
     # High accuracies are spread out; from 60% down the scale starts at 0, which exaggerates nothing.
     lowest = float(np.nanmin(np.concatenate(drawn)))
     bottom = 0.0 if whole or lowest < 60 else max(0.0, lowest - 0.12 * (100 - lowest) - 0.5)
-    ax.set_ylim(bottom, 100 + 0.03 * (100 - bottom))
-    ax.set_ylabel("accuracy (%)")
-    ax.grid(alpha=0.25, linewidth=0.6)
+    axes[0].set_ylim(bottom, 100 + 0.03 * (100 - bottom))
+    axes[0].set_ylabel("accuracy (%)")
+    for ax in axes:
+        ax.grid(alpha=0.25, linewidth=0.6)
 
 
 def magnitude_axis(ax: Axes, magnitude: FloatArray) -> None:

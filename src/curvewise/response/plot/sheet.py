@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from curvewise.errors import InputError, arg
 from curvewise.types.results import FloatArray, as_floats, check_whole
 
 if TYPE_CHECKING:
+    from curvewise.nn.data import Sample
     from curvewise.response.networks.perturbations import Perturbation
 
 
@@ -97,9 +98,9 @@ def plot_perturbed(
         grid = np.unique(np.append(grid, 0.0))  # sorted, with the unchanged image to compare with
     pool = take_images(images, examples, reading or {}, random)
     rows = choose_rows(pool, examples)
-    shown, partner = pool.chosen(rows), None
+    shown, partner = pool.take(rows), None
     if how.pairs is not None:
-        partner = pool.chosen(choose_partners(pool, rows, how.pairs, random))
+        partner = pool.take(choose_partners(pool, rows, how.pairs, random))
     columns = [perturbed(shown, how, float(m), seed, partner) for m in grid]
     narrow = ax is not None and is_narrow(ax)
     left, right = _names(shown, partner, classes, 10 if narrow else 14)
@@ -110,7 +111,7 @@ def plot_perturbed(
     with style():
         own = ax is None
         if ax is None:
-            count, _, height, width = shown.pixels.shape
+            count, _, height, width = shown.x.shape
             beside = sum(0.085 * max(map(len, side), default=0) for side in (left, right))
             across = CELL * (len(columns) + (partner is not None))
             ax = new_axes(0.25 + beside + across, 0.75 + CELL * count * height / width)
@@ -143,11 +144,11 @@ def _usual(how: Perturbation) -> FloatArray:
     return tidy[0] if tidy else grids[-1]
 
 
-def _draw(ax: Axes, columns: Sequence[FloatArray], grid: FloatArray, partner: SheetImages | None) -> None:
+def _draw(ax: Axes, columns: Sequence[FloatArray], grid: FloatArray, partner: Sample | None) -> None:
     """Draw all images as one, with clear gaps between them."""
     count, _, height, width = columns[0].shape
     gap = max(1, round(0.07 * min(height, width)))
-    cells = [*columns, *([] if partner is None else [partner.pixels])]
+    cells = [*columns, *([] if partner is None else [partner.pixels(partner.x).clamp(0, 1).numpy()])]
     lefts = [j * (width + gap) for j in range(len(columns))]
     if partner is not None:
         lefts.append(lefts[-1] + width + 3 * gap)
@@ -171,42 +172,24 @@ def _draw(ax: Axes, columns: Sequence[FloatArray], grid: FloatArray, partner: Sh
 
 
 def _names(
-    images: SheetImages, partner: SheetImages | None, classes: Sequence[str] | None, longest: int
+    images: Sample, partner: Sample | None, classes: Sequence[str] | None, longest: int
 ) -> tuple[list[str], list[str]]:
     """Return the classes of the rows, and those of their partners where they differ."""
-    if images.labels is None:
+    own = images.y.tolist()
+    if own[0] < 0:
         return [], []
-    other = None if partner is None else partner.labels
-    every = [*images.labels, *([] if other is None else other)]
+    other = [] if partner is None else partner.y.tolist()
+    every = own + other
     if classes is not None and max(every) >= len(classes):
         raise InputError(f"has {len(classes)} names, labels goes up to {max(every)}: name each.", argument="classes")
-    known = sorted({int(v) for v in every})
+    known = sorted(set(every))
     texts = safe_names([str(v) if classes is None else str(classes[v]) for v in known], longest)
     short = dict(zip(known, texts, strict=True))
-    differ = other is not None and (other != images.labels).any()
-    return [short[int(v)] for v in images.labels], [
-        short[int(v)] for v in (other if other is not None and differ else ())
-    ]
+    return [short[v] for v in own], [short[v] for v in other if other != own]
 
 
-@dataclass(frozen=True, eq=False)
-class SheetImages:
-    """Pixels from 0 to 1, shape (N, C, H, W), with their classes and the normalisation of the network."""
-
-    pixels: FloatArray
-    labels: NDArray[np.int64] | None
-    mean: FloatArray | None
-    std: FloatArray | None
-
-    def chosen(self, rows: Sequence[int] | NDArray[np.int64]) -> SheetImages:
-        """Select some of them."""
-        at = np.asarray(rows, dtype=np.int64)
-        labels = None if self.labels is None else self.labels[at]
-        return SheetImages(self.pixels[at], labels, self.mean, self.std)
-
-
-def take_images(data: Any, examples: int, reading: Mapping[str, Any], random: np.random.Generator) -> SheetImages:
-    """Draw examples to choose from, in their own order where all are taken."""
+def take_images(data: Any, examples: int, reading: Mapping[str, Any], random: np.random.Generator) -> Sample:
+    """Draw examples to choose from, in their own order where all are taken; class -1 where none is known."""
     from curvewise.response.networks.trial import read_sample
 
     if isinstance(data, tuple) and len(data) == 2 and "labels" not in reading:
@@ -218,17 +201,15 @@ def take_images(data: Any, examples: int, reading: Mapping[str, Any], random: np
     if drawn.x.ndim != 4 or drawn.x.shape[1] not in (1, 3):
         wanted = "(examples, channels, height, width) with 1 or 3 channels"
         raise InputError(f"has shape {tuple(drawn.x.shape)}: give {wanted}.", argument="images")
-    pixels = drawn.pixels(drawn.x).numpy().astype(np.float64)
+    pixels = drawn.pixels(drawn.x)
     if pixels.min() < -0.01 or pixels.max() > 1.01:
         raise InputError(
-            f"holds values from {pixels.min():.3g} to {pixels.max():.3g}: give uint8, "
+            f"holds values from {float(pixels.min()):.3g} to {float(pixels.max()):.3g}: give uint8, "
             "values from 0 to 1, or the mean and std that they were normalised with.",
             argument="images",
         )
-    order = np.argsort(drawn.rows) if len(drawn) <= examples else np.arange(len(drawn))
-    centre, spread = (None if v is None else v.numpy() for v in (drawn.mean, drawn.std))
-    known = None if unknown else drawn.y.numpy()
-    return SheetImages(pixels.clip(0, 1), known, centre, spread).chosen(order)
+    drawn = drawn.take(np.argsort(drawn.rows)) if len(drawn) <= examples else drawn
+    return replace(drawn, y=drawn.y - 1) if unknown else drawn
 
 
 def _as_images(data: Any) -> Any:
@@ -240,53 +221,49 @@ def _as_images(data: Any) -> Any:
     if getattr(data, "ndim", 0) == 3:
         return data[:, None]
     if isinstance(data, np.ndarray) and data.ndim == 4:
-        return np.moveaxis(data, -1, 1) if data.shape[1] not in (1, 3) else data
+        return np.moveaxis(data, -1, 1) if data.shape[1] not in (1, 3) and data.shape[3] in (1, 3) else data
     return data
 
 
-def choose_rows(pool: SheetImages, examples: int) -> list[int]:
+def choose_rows(pool: Sample, examples: int) -> NDArray[np.int64]:
     """Choose one of each class in turn, in the order of the classes; the first ones without classes."""
-    count = min(examples, len(pool.pixels))
-    if pool.labels is None or count == len(pool.pixels):
-        return list(range(count))
-    turn = np.zeros(len(pool.labels), dtype=np.int64)
-    for label in np.unique(pool.labels):
-        here = np.flatnonzero(pool.labels == label)
+    labels = pool.y.numpy()
+    if len(labels) <= examples:
+        return np.arange(len(labels))
+    turn = np.zeros(len(labels), dtype=np.int64)
+    for label in np.unique(labels):
+        here = np.flatnonzero(labels == label)
         turn[here] = np.arange(len(here))
-    chosen: list[int] = np.lexsort((pool.labels, turn))[:count].tolist()
-    return sorted(chosen, key=lambda i: (int(pool.labels[i]), turn[i]))  # type: ignore[index]
+    chosen = np.lexsort((labels, turn))[:examples]
+    return chosen[np.lexsort((turn[chosen], labels[chosen]))]
 
 
-def choose_partners(pool: SheetImages, rows: Sequence[int], kind: str, random: np.random.Generator) -> list[int]:
+def choose_partners(pool: Sample, rows: NDArray[np.int64], kind: str, random: np.random.Generator) -> NDArray[np.int64]:
     """Choose for each row another example of its class, or one of another class."""
-    if pool.labels is None:
+    labels = pool.y.numpy()
+    if labels[0] < 0:
         raise InputError("are missing: mixing depends on them. Give (images, labels).", argument="labels")
     partners = []
     for row in rows:
-        same = pool.labels == pool.labels[row]
-        same[row] = kind == "inter"
-        others = np.flatnonzero(same if kind == "intra" else ~same)
+        same = labels == labels[row]
+        others = np.flatnonzero(same & (np.arange(len(same)) != row) if kind == "intra" else ~same)
         if not len(others):
-            label = pool.labels[row]
+            label = labels[row]
             lack = f"class {label} has no second example" if kind == "intra" else f"there is no class but {label}"
             raise InputError(f"{arg('perturbation', f'mixup-{kind}')}: {lack} among the images. Give more images.")
         partners.append(int(random.choice(others)))
-    return partners
+    return np.array(partners)
 
 
-def perturbed(
-    images: SheetImages, how: Perturbation, magnitude: float, seed: int, partner: SheetImages | None
-) -> FloatArray:
+def perturbed(images: Sample, how: Perturbation, magnitude: float, seed: int, partner: Sample | None) -> FloatArray:
     """Return pixels after the perturbation; one for values of any kind is given normalised ones."""
-    from curvewise.response.networks.perturbations import perturb
-
-    mixed = None if partner is None else partner.pixels.astype(np.float32)
     # Mixing commutes with normalising, so that mixtures need no normalised values.
-    if images.mean is None or images.std is None or how.of == "images" or partner is not None:
-        x = images.pixels.astype(np.float32)
-        changed = perturb(x, how, magnitude, seed, partner=mixed)
+    if how.of == "images" or partner is not None:
+        x = images.pixels(images.x).clamp(0, 1)
+        changed = how.fitted(x).apply(
+            x, magnitude, seed, partner=None if partner is None else partner.pixels(partner.x)
+        )
     else:
-        centre, spread = (v[:, None, None] for v in (images.mean, images.std))
-        x = ((images.pixels - centre) / spread).astype(np.float32)
-        changed = perturb(x, how, magnitude, seed) * spread + centre
-    return np.clip(np.asarray(changed, dtype=np.float64), 0, 1)
+        x = images.given(images.x)
+        changed = images.pixels(how.fitted(x).apply(x, magnitude, seed))
+    return np.clip(changed.numpy().astype(np.float64), 0, 1)
