@@ -446,3 +446,18 @@ def test_k_that_tries_all_checkpoints_is_noted() -> None:
 def test_permutations_are_a_whole_number(table: CheckpointScores, permutations: Any) -> None:
     with pytest.raises(InputError, match=r"permutations=.*: give a whole number from 1"):
         judge_rankings(table, permutations=permutations)
+
+
+def test_other_measures_and_tasks_play_no_part() -> None:
+    """Draws were one sequence for all: a further measure moved the intervals of the others."""
+    table = made(tasks=4, size=8)
+    whole, alone = judge_rankings(table), judge_rankings(table, ["m1"])
+    part = judge_rankings(table.select(np.isin(table.tasks, TASKS[2:4])), ["m1"])
+    for task in (*TASKS[:4], None):
+        assert whole.row("m1", task).intervals == alone.row("m1", task).intervals
+    ours = (table.tasks == TASKS[2]) & table.ranked
+    expected = ranking_agreement(table.scores["m1"][ours], table.accuracy[ours]).intervals
+    assert part.row("m1", TASKS[2]).intervals == whole.row("m1", TASKS[2]).intervals == expected
+    pairs = [judged.comparisons(value="rel_at_1").rows for judged in (whole, judge_rankings(table, table.measures[1:]))]
+    last = [next(r for r in rows if (r.one, r.two) == table.measures[1:3]) for rows in pairs]
+    assert last[0].difference == last[1].difference

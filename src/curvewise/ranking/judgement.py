@@ -124,8 +124,7 @@ def judge_rankings(
     if AVERAGE in table.task_names:
         raise InputError(f"holds {AVERAGE!r}, which the mean over tasks is called: rename it.", argument="tasks")
     pools = pools_of(table, union)
-    generator = np.random.default_rng(rng)
-    rows = [r for p in pools.values() for r in _rows(p, table, chosen, counts, level, generator)]
+    rows = [r for p in pools.values() for r in _rows(p, table, chosen, counts, level, rng)]
     alarms = [text for pool in pools.values() for text in _alarms(pool, chosen)]
     notes = [
         f"{p.group}: {p.uneven} of {len(p.tasks)} tasks lack some checkpoints of the group; "
@@ -151,7 +150,7 @@ def judge_rankings(
         k=counts,
         level=level,
         references=tuple(_references(table, pools)),
-        against_baseline=_against(rows, pools, level, permutations, generator),
+        against_baseline=_against(rows, pools, level, permutations, rng),
         warnings=(*alarms, *notes),
         _pools=pools,
         _permutations=permutations,
@@ -159,19 +158,17 @@ def judge_rankings(
 
 
 def _rows(
-    pool: Pool,
-    table: CheckpointScores,
-    measures: Sequence[str],
-    k: tuple[int, ...],
-    level: float,
-    rng: np.random.Generator,
+    pool: Pool, table: CheckpointScores, measures: Sequence[str], k: tuple[int, ...], level: float, rng: int
 ) -> list[JudgementRow]:
-    """Return a row for every measure on every task, then on average."""
+    """Return a row for every measure on every task, then on average.
+
+    Each has draws of its own, the same for all, so that other measures and tasks play no part.
+    """
     same, rows = ("recall", "rel", "pearson", "weighted_kendall", "intervals"), []
     for t, task in [*enumerate(pool.tasks), (None, AVERAGE)]:
         some = slice(None) if t is None else slice(t, t + 1)
         for name in measures:
-            found = agree(pool.scores[name][some], pool.accuracy[some], k, level, rng)
+            found = agree(pool.scores[name][some], pool.accuracy[some], k, level, np.random.default_rng(rng))
             rows.append(
                 JudgementRow(
                     measure=name,
@@ -220,7 +217,7 @@ def _references(table: CheckpointScores, pools: dict[str, Pool]) -> list[Referen
 
 
 def _against(
-    rows: Sequence[JudgementRow], pools: dict[str, Pool], level: float, permutations: int, rng: np.random.Generator
+    rows: Sequence[JudgementRow], pools: dict[str, Pool], level: float, permutations: int, rng: int
 ) -> RankingComparisons | None:
     """Compare each measure with the baseline of the highest Kendall, in every group."""
     compared: list[ComparisonRow] = []
@@ -703,12 +700,7 @@ class RankingComparisons(Result):
 
 
 def compare_pairs(
-    pool: Pool,
-    pairs: Sequence[tuple[str, str]],
-    value: str,
-    level: float,
-    permutations: int,
-    rng: int | np.random.Generator,
+    pool: Pool, pairs: Sequence[tuple[str, str]], value: str, level: float, permutations: int, rng: int
 ) -> RankingComparisons:
     """Compare pairs of measures on the checkpoints of a pool that have both.
 
@@ -716,8 +708,8 @@ def compare_pairs(
     over checkpoints; those of Recall@k and Rel@k, for which there is no jackknife, with the
     variance of a bootstrap over tasks and checkpoints.
     """
-    generator = np.random.default_rng(rng)
-    rows = [_pair(pool, one, two, value, level, permutations, generator) for one, two in pairs]
+    # The same draws for every pair, so that other pairs play no part.
+    rows = [_pair(pool, one, two, value, level, permutations, np.random.default_rng(rng)) for one, two in pairs]
     known = np.array([i for i, r in enumerate(rows) if not math.isnan(r.pvalue)], dtype=np.intp)
     adjusted = np.full(len(rows), np.nan)
     adjusted[known] = holm([rows[i].pvalue for i in known])
