@@ -15,7 +15,18 @@ from scipy.special import ndtri, stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.progress import progress_bar
-from curvewise.ranking.measure import CheckpointFeatures, Targets, as_count, as_matrix, as_targets, from_one_hot, warn
+from curvewise.ranking.measure import (
+    CheckpointFeatures,
+    Targets,
+    as_count,
+    as_matrix,
+    as_targets,
+    check_order,
+    from_one_hot,
+    label_array,
+    named_axes,
+    warn,
+)
 from curvewise.ranking.mixture import project
 from curvewise.ranking.prediction import NleepSettings, nleep_reduced
 from curvewise.ranking.scoring import split_rows
@@ -173,6 +184,12 @@ def agree(
     ]
     by_task = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     names_of_tasks = [f"task {t + 1}" for t in range(len(scores))]
+    alarms = (
+        *accuracy_alarms(accuracy, names_of_tasks, np.isnan(accuracy)),
+        *score_alarms(scores, accuracy, names_of_tasks),
+    )
+    tuned = ~np.isnan(accuracy).all(axis=0)  # those that failed on every task are no checkpoints to draw from
+    scores, accuracy = scores[:, tuned], accuracy[:, tuned]
     whole = ~np.isnan(scores) & ~np.isnan(accuracy)
     known = [a[both] for a, both in zip(accuracy, whole, strict=True)]
     varied = np.array([a.size > 1 and a.min() < a.max() for a in known])
@@ -199,10 +216,7 @@ def agree(
         n=tuple(whole.sum(axis=1).tolist()),
         level=level,
         over="checkpoints" if len(scores) == 1 else "checkpoints and tasks",
-        warnings=(
-            *accuracy_alarms(accuracy, names_of_tasks, np.isnan(accuracy)),
-            *score_alarms(scores, accuracy, names_of_tasks),
-        ),
+        warnings=alarms,
     )
 
 
@@ -277,14 +291,10 @@ def as_counts(k: int | Sequence[int]) -> tuple[int, ...]:
 
 def _matrices(scores: ArrayLike, accuracy: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Return scores and accuracies as matrices of tasks by checkpoints."""
-    # Those of columns of a DataFrame; a list has a method of this name.
-    here, there = (getattr(values, "index", ()) for values in (scores, accuracy))
-    if not callable(here) and not callable(there) and list(here) != list(there) and set(here) == set(there):
-        raise InputError(
-            "has the same index as accuracy in another order, and both are read by position: align them, such as with "
-            "scores.reindex(accuracy.index).",
-            argument="scores",
-        )
+    # Checkpoints are the columns of a frame and the index of a series, tasks the index of a frame.
+    for (own, here), (other, there) in zip(named_axes(scores), named_axes(accuracy), strict=False):
+        align = f"scores[accuracy.{other}]" if own == "columns" else f"scores.reindex(accuracy.{other})"
+        check_order(here, there, f"the {other} of accuracy", f"align them, such as with {align}", "scores")
     given = {"scores": as_floats(scores, "scores"), "accuracy": as_floats(accuracy, "accuracy")}
     for name, values in given.items():
         if values.ndim not in (1, 2) or not values.size:
@@ -588,10 +598,11 @@ def drawn_selections(
     scores, accuracy : ndarray, shape (draws, checkpoints)
         NaN where unknown.
     """
-    # One random order of ties in each draw, instead of the mean over all orders.
-    jitter = rng.random(scores.shape)
-    order = np.lexsort((jitter, np.where(np.isnan(scores), -np.inf, scores)), axis=-1)[:, ::-1]
+    # One random order of ties in each draw, instead of the mean over all orders. A checkpoint without an accuracy is
+    # left out, and takes no place from others.
     known = np.where(np.isnan(scores), np.nan, accuracy)
+    jitter = rng.random(scores.shape)
+    order = np.lexsort((jitter, np.where(np.isnan(known), -np.inf, scores)), axis=-1)[:, ::-1]
     ranked = np.take_along_axis(known, order, axis=-1)
     top = np.fmax.reduce(accuracy, axis=-1)
     found = {}
@@ -744,7 +755,7 @@ def measure_nleep_grid(
             if known.min() == known.max():
                 raise InputError(f"task {name!r} has one accuracy for all checkpoints: leave it out.", argument="tasks")
             (labels,) = from_one_hot(labels)
-            targets = as_targets(labels, len(np.asarray(labels)), allowed=("classes", "multilabel"))
+            targets = as_targets(labels, len(label_array(labels)), allowed=("classes", "multilabel"))
             rows = split_rows(targets, test, np.random.default_rng(rng))
             scores = []
             for given in checkpoints.values():

@@ -257,14 +257,7 @@ def as_targets(
     InputError
         If lengths differ, values are missing, there is one class only, or a class is unknown.
     """
-    try:
-        found = np.asarray(labels)
-    except ValueError:
-        raise InputError(
-            "holds lists of several lengths: where examples have several classes, give "
-            "a matrix of 0 and 1 with a column for each class.",
-            argument=argument,
-        ) from None
+    found = label_array(labels, argument)
     as_unmasked(labels, argument)
     if found.ndim == 0 or len(found) != count:
         raise InputError(f"has shape {found.shape} for {count} examples: give one for each.", argument=argument)
@@ -285,6 +278,35 @@ def as_targets(
     if kind == "multilabel":
         return _several(found, count, argument, classes)
     return _single(found, count, argument, classes)
+
+
+def label_array(labels: ArrayLike, argument: str = "labels") -> NDArray[Any]:
+    """Return labels as an array; raise for lists of several lengths."""
+    try:
+        return np.asarray(labels)
+    except ValueError:
+        raise InputError(
+            "holds lists of several lengths: where examples have several classes, give "
+            "a matrix of 0 and 1 with a column for each class.",
+            argument=argument,
+        ) from None
+
+
+def named_axes(values: Any) -> list[tuple[str, Sequence[Any]]]:
+    """Return the names along the columns and the index of a frame, or along the index of a series.
+
+    >>> named_axes([1, 2])
+    []
+    """
+    found = [(name, getattr(values, name, None)) for name in ("columns", "index")]
+    return [(name, axis) for name, axis in found if axis is not None and not callable(axis)]  # lists have an index()
+
+
+def check_order(own: Sequence[Any], other: Sequence[Any], of: str, remedy: str, argument: str) -> None:
+    """Raise where both hold the same names in different orders, as values are read by position."""
+    one, two = list(own), list(other)
+    if one != two and set(one) == set(two):
+        raise InputError(f"has {of} in another order, and both are read by position: {remedy}.", argument=argument)
 
 
 def from_one_hot(*labels: Any) -> tuple[Any, ...]:

@@ -22,8 +22,11 @@ from curvewise.ranking.measure import (
     RankingMeasure,
     Targets,
     as_targets,
+    check_order,
     from_one_hot,
     grouped,
+    label_array,
+    named_axes,
     warn,
 )
 from curvewise.ranking.scoring import (
@@ -186,6 +189,11 @@ def rank_features(
         labels = common_labels(inside)
     elif isinstance(labels, str | PathLike):
         labels = read_target(labels)
+    every = [*((f"features of {name!r}", value) for name, value in given), ("labels", labels)]
+    named = [(what, axis) for what, value in every for name, axis in named_axes(value) if name == "index"]
+    for what, axis in named[1:]:
+        remedy = "align them, or give arrays if the rows are of the same examples in one order"
+        check_order(axis, named[0][1], f"the index of {named[0][0]}", remedy, what)
     how = RankSettings(test, by, resamples, level, k, reliability, rng, progress)
     return rank_candidates([Candidate.of(one) for one in found], labels, find_measures(measures, MEASURES), how)
 
@@ -235,7 +243,8 @@ def rank_candidates(
         Checkpoints that could not be read, and why.
     """
     names = [candidate.name for candidate in candidates]
-    count = len(np.asarray(labels)) if np.ndim(labels) else 0
+    given = label_array(labels)
+    count = len(given) if given.ndim else 0
     for candidate in candidates:
         name, rows = candidate.name, len(candidate.about)
         if names.count(name) > 1:
@@ -251,7 +260,7 @@ def rank_candidates(
         known = ", ".join(m.name for m in measures)
         raise InputError(f"none of the measures {known}: add it to them.", argument="by", value=how.by)
     rng = np.random.default_rng(how.rng)
-    scoring = Scoring(Scorer(np.asarray(labels), targets), measures, leader, how.test, how.resamples, rng)
+    scoring = Scoring(Scorer(given, targets), measures, leader, how.test, how.resamples, rng)
     with progress_bar("ranking", scoring.total(candidates), how.progress) as advance:
         for candidate in candidates:
             scoring.score(candidate, advance)
