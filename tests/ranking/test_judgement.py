@@ -444,7 +444,7 @@ def test_k_that_tries_all_checkpoints_is_noted() -> None:
 
 @pytest.mark.parametrize("permutations", [-1, 2.5, "many", None])
 def test_permutations_are_a_whole_number(table: CheckpointScores, permutations: Any) -> None:
-    with pytest.raises(InputError, match=r"permutations=.*: give a whole number from 1"):
+    with pytest.raises(InputError, match=r"permutations=.*: must be a whole number, 1 or more"):
         judge_rankings(table, permutations=permutations)
 
 

@@ -18,7 +18,6 @@ from curvewise.progress import progress_bar
 from curvewise.ranking.measure import (
     CheckpointFeatures,
     Targets,
-    as_count,
     as_matrix,
     as_targets,
     check_order,
@@ -31,8 +30,9 @@ from curvewise.ranking.mixture import project
 from curvewise.ranking.prediction import NleepSettings, nleep_reduced
 from curvewise.ranking.scoring import split_rows
 from curvewise.stats.correlation import kendall, pearson, weighted_kendall
+from curvewise.stats.intervals import satterthwaite
 from curvewise.text import format_count, format_number
-from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level, interval_columns
+from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level, check_whole, interval_columns
 
 CORRELATIONS = ("pearson", "kendall", "weighted_kendall")
 _WHOLE = {"pearson": pearson, "kendall": kendall, "weighted_kendall": weighted_kendall}
@@ -281,12 +281,9 @@ def _by_task(found: Mapping[str, Sequence[str]], tasks: Sequence[str]) -> list[s
 def as_counts(k: int | Sequence[int]) -> tuple[int, ...]:
     """Return the numbers of checkpoints to try as a tuple; raise unless they are whole numbers."""
     given = tuple(k) if np.iterable(k) and not isinstance(k, str) else (k,)
-    for count in given:
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-            raise InputError("give whole numbers from 1 on, such as (1, 3).", argument="k", value=k)
     if not given:
         raise InputError("is empty: give at least one number, such as (1, 3).", argument="k")
-    return tuple(dict.fromkeys(int(count) for count in given))
+    return tuple(dict.fromkeys(check_whole(count, "k", 1) for count in given))
 
 
 def _matrices(scores: ArrayLike, accuracy: ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -346,10 +343,8 @@ def two_way(values: FloatArray, without: FloatArray) -> MeanError:
     total = over_tasks + over_checkpoints
     if not total:
         return MeanError(0.0, 1.0)
-    # Degrees of freedom of a sum of variances (Satterthwaite).
-    parts = over_checkpoints**2 / (size - 1)
-    parts += over_tasks**2 / (tasks - 1) if tasks > 1 else 0.0
-    return MeanError(math.sqrt(total), total**2 / parts)
+    parts, degrees = np.array([over_checkpoints, over_tasks]), np.array([size - 1, max(tasks - 1, 1)])
+    return MeanError(math.sqrt(total), satterthwaite(total, parts, degrees))
 
 
 def correlation_interval(name: str, values: FloatArray, without: FloatArray, n: int, level: float) -> Interval:
@@ -733,7 +728,7 @@ def measure_nleep_grid(
            [1., 1.]])
     """
     check_level(level)
-    shares, counts = tuple(map(float, energies)), tuple(as_count(c, "components") for c in components)
+    shares, counts = tuple(map(float, energies)), tuple(check_whole(c, "components", 1) for c in components)
     if not shares or not all(0 < share <= 1 for share in shares):
         raise InputError("give shares above 0 and up to 1.", argument="energies", value=list(energies))
     if not counts:

@@ -28,11 +28,11 @@ from curvewise.ranking.agreement import (
     two_way,
 )
 from curvewise.ranking.load import UNION, CheckpointScores
-from curvewise.ranking.measure import as_count, check_known, grouped, warn
+from curvewise.ranking.measure import check_known, grouped, warn
 from curvewise.ranking.rank import CheckpointRanking
 from curvewise.stats.tests import holm, sign_flip_pvalue
 from curvewise.text import format_count, format_pvalue, format_table, mark_best, pvalue_text
-from curvewise.types.results import FloatArray, Interval, Result, check_level
+from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole
 
 # Measures that a sentence names.
 NAMED = 5
@@ -119,7 +119,7 @@ def judge_rankings(
             raise InputError(problem, argument="measures", value=name)
     if not chosen:
         raise InputError("has no scores: add some with table.with_scores({…}).", argument="table")
-    counts, permutations = as_counts(k), as_count(permutations, "permutations")
+    counts, permutations = as_counts(k), check_whole(permutations, "permutations", 1)
     check_level(level)
     if AVERAGE in table.task_names:
         raise InputError(f"holds {AVERAGE!r}, which the mean over tasks is called: rename it.", argument="tasks")
@@ -439,11 +439,7 @@ class RankingJudgement(Result):
     def columns(self) -> dict[str, Any]:
         """Return a row for each measure, group and task, and for the average over tasks."""
         return {
-            "group": [r.group for r in self.rows],
-            "task": [r.task for r in self.rows],
-            "measure": [r.measure for r in self.rows],
-            "baseline": [r.baseline for r in self.rows],
-            "n": [r.n for r in self.rows],
+            **{name: [getattr(r, name) for r in self.rows] for name in ("group", "task", "measure", "baseline", "n")},
             **{name: [r.value(name) for r in self.rows] for name in self.values},
             "kendall_low": [r.kendall.low for r in self.rows],
             "kendall_high": [r.kendall.high for r in self.rows],

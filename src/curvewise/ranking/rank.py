@@ -49,7 +49,7 @@ from curvewise.ranking.scoring import (
 )
 from curvewise.stats.correlation import average_ranks, kendall
 from curvewise.text import Cell, format_count, format_number, interval_cell
-from curvewise.types.results import FloatArray, Interval, Result, check_level
+from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole
 
 DEFAULT_MEASURES = ("nleep", "logme")
 # Checkpoints that a summary or a message names.
@@ -214,9 +214,7 @@ class RankSettings:
     def __post_init__(self) -> None:
         check_level(self.level)
         for argument, least in (("resamples", 0), ("k", 1)):
-            value = getattr(self, argument)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-                raise InputError(f"give a whole number of at least {least}.", argument=argument, value=value)
+            object.__setattr__(self, argument, check_whole(getattr(self, argument), argument, least))
         if 0 < self.resamples < LEAST:
             problem = f"give at least {LEAST}, or 0 for no intervals."
             raise InputError(problem, argument="resamples", value=self.resamples)
