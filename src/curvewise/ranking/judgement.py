@@ -729,61 +729,43 @@ def _pair(
     if len(difference) >= ENOUGH_TASKS:
         flipped = sign_flip_pvalue(difference, draws=permutations, rng=rng)
     where = "checkpoints and tasks" if len(difference) > 1 else "checkpoints"
-    test = f"{'jackknife' if value in CORRELATIONS else 'bootstrap'} over {where}"
+    interval, pvalue, by = Interval(known_mean(difference), math.nan, math.nan, level), math.nan, "bootstrap"
     if value in CORRELATIONS:
-        without = (first_without - second_without)[known]
-        interval, pvalue = _jackknife_test(difference, without, most, level)
-    else:
-        interval, pvalue = _bootstrap_test(
-            difference, [s[known] for s in scores], pool.accuracy[known], value, level, rng
+        by = "jackknife"
+        if most >= FEWEST:
+            spread = two_way(difference, (first_without - second_without)[known])
+            # Where every pair of checkpoints says the same, half as many as checkpoints are independent of each other.
+            interval, pvalue = _difference_test(difference, spread, 2.0, most // 2, level)
+        elif len(difference):
+            interval = replace(interval, low=-2.0, high=2.0)
+    elif len(difference) > 1 and most >= FEWEST:
+        # The same draws of tasks and checkpoints for both measures.
+        seed, k = int(rng.integers(2**32)), (int(value.partition("_at_")[2]),)
+        drawn = np.subtract(
+            *(resampled(s[known], pool.accuracy[known], k, np.random.default_rng(seed))[value] for s in scores)
         )
+        spread = MeanError(float(np.nanstd(drawn, ddof=1)), min(len(difference), most) - 1.0)
+        # The same in every task and draw: only the signs of the tasks are left.
+        interval, pvalue = _difference_test(difference, spread, 1.0, len(difference), level)
     # Adjusted once all pairs are known.
-    return ComparisonRow(one, two, pool.group, value, interval, pvalue, math.nan, flipped, len(difference), count, test)
-
-
-def _jackknife_test(difference: FloatArray, without: FloatArray, most: int, level: float) -> tuple[Interval, float]:
-    """Return the interval and p-value of a mean difference of correlations, over at most so many checkpoints."""
-    if not len(difference):
-        return Interval(math.nan, math.nan, math.nan, level), math.nan
-    if most < FEWEST:
-        return Interval(float(difference.mean()), -2.0, 2.0, level), math.nan
-    # Where every pair of checkpoints says the same, half as many pairs as checkpoints are independent of each other.
-    found, pvalue = _difference_test(difference, two_way(difference, without), 2.0, most // 2, level)
-    return Interval(found.estimate, max(-2.0, found.low), min(2.0, found.high), level), pvalue
-
-
-def _bootstrap_test(
-    difference: FloatArray,
-    scores: Sequence[FloatArray],
-    accuracy: FloatArray,
-    value: str,
-    level: float,
-    rng: np.random.Generator,
-) -> tuple[Interval, float]:
-    """Return the interval and p-value of a mean difference of Recall@k or Rel@k; unknown for one task."""
-    tasks = len(difference)
-    most = int((~np.isnan(scores[0]) & ~np.isnan(accuracy)).sum(axis=1).max(initial=0))
-    if tasks < 2 or most < FEWEST:
-        return Interval(float(difference.mean()) if tasks else math.nan, math.nan, math.nan, level), math.nan
-    # The same draws of tasks and checkpoints for both measures.
-    seed, k = int(rng.integers(2**32)), (int(value.partition("_at_")[2]),)
-    one, two = (resampled(s, accuracy, k, np.random.default_rng(seed))[value] for s in scores)
-    drawn = one - two
-    spread = MeanError(float(drawn[~np.isnan(drawn)].std(ddof=1)), min(tasks, most) - 1.0)
-    # The same in every task and draw: only the signs of the tasks are left.
-    return _difference_test(difference, spread, 1.0, tasks, level)
+    parts = interval, pvalue, math.nan, flipped, len(difference), count, f"{by} over {where}"
+    return ComparisonRow(one, two, pool.group, value, *parts)
 
 
 def _difference_test(
     difference: FloatArray, spread: MeanError, far: float, signs: int, level: float
 ) -> tuple[Interval, float]:
-    """Test a mean difference by Student's t; without any spread, by the chance that so many signs are all equal."""
+    """Test a mean difference by Student's t; without any spread, by the chance that so many signs are all equal.
+
+    No difference is further from 0 than ``far``, unless those of the tasks are: accuracies may be negative scores.
+    """
     mean = float(difference.mean())
     if not spread.error:
         far = far if mean else 0.0
         return Interval(mean, -far, far, level), 2.0 ** (1 - signs) if mean else 1.0
-    half = spread.half(level)
-    return Interval(mean, mean - half, mean + half, level), 2 * float(stdtr(spread.degrees, -abs(mean) / spread.error))
+    half, far = spread.half(level), far if abs(difference).max() <= far else math.inf
+    interval = Interval(mean, max(-far, mean - half), min(far, mean + half), level)
+    return interval, 2 * float(stdtr(spread.degrees, -abs(mean) / spread.error))
 
 
 @dataclass(frozen=True, eq=False)
