@@ -349,7 +349,7 @@ def test_rank_intervals_cover_where_quantiles_of_ranks_do_not():
 
 @pytest.mark.slow
 def test_rank_intervals_of_two_have_their_level():
-    ours, _, _ = simulate([0.0, 1e-6], 500, 100)
+    ours, _, _ = simulate([0.0, 1e-6], 300, 100)
     assert ours.mean() == pytest.approx(0.95, abs=0.03)
 
 
