@@ -304,7 +304,7 @@ def named_axes(values: Any) -> list[tuple[str, Sequence[Any]]]:
 
 def check_order(own: Sequence[Any], other: Sequence[Any], of: str, remedy: str, argument: str) -> None:
     """Raise where both hold the same names in different orders, as values are read by position."""
-    one, two = list(own), list(other)
+    one, two = list(map(str, own)), list(map(str, other))
     if one != two and set(one) == set(two):
         raise InputError(f"has {of} in another order, and both are read by position: {remedy}.", argument=argument)
 

@@ -50,7 +50,7 @@ def test_features_keep_what_is_known_of_their_checkpoint() -> None:
         (lambda: as_checkpoints(3), "checkpoints is a int"),
         (lambda: as_checkpoints([]), "checkpoints is empty"),
     ],
-    ids=["name", "pool", "accuracy", "layer", "one", "many", "none"],
+    ids=["name", "pool", "accuracy", "text", "layer", "one", "many", "none"],
 )
 def test_what_is_no_checkpoint_is_told(given: Any, said: str) -> None:
     with pytest.raises(InputError, match=said):
