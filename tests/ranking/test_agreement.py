@@ -202,10 +202,9 @@ def test_summary_and_table() -> None:
         (([[[1]]], [1]), "scores has shape"),
         (([1, np.inf], [0.1, 0.2]), "infinite"),
         (([1, 2], [0.1, 0.2], 0), "k=0"),
-        (([1, 2], [0.1, 0.2], (1, 1.5)), "whole numbers"),
+        (([1, 2], [0.1, 0.2], (1, 1.5)), "whole number"),
         (([1, 2], [0.1, 0.2], ()), "k is empty"),
-        (([1, 2], [0.1, 0.2], None), "k=None: give whole numbers"),
-        (([1, 2], [0.1, 0.2], 1.0), "k=1.0: give whole numbers"),
+        (([1, 2], [0.1, 0.2], None), "k=None: must be a whole number"),
         (([], []), "scores has shape"),
         ((["a"], [0.1]), "must hold numbers"),
     ],
@@ -236,10 +235,33 @@ def test_intervals_do_not_depend_on_the_size_of_scores(scale: float) -> None:
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
 
 
-def test_columns_with_names_in_another_order_are_refused() -> None:
+def test_names_in_another_order_are_refused() -> None:
     pandas = pytest.importorskip("pandas")
     accuracy = pandas.Series([0.9, 0.8, 0.7, 0.6], index=list("abcd"))
     scores = pandas.Series([1.0, 2.0, 3.0, 4.0], index=list("dcba"))
-    with pytest.raises(InputError, match="index as accuracy in another order"):
+    with pytest.raises(InputError, match=r"the index of accuracy in another order.*scores\.reindex\(accuracy\.index\)"):
         ranking_agreement(scores, accuracy)
     assert ranking_agreement(scores.reindex(accuracy.index), accuracy).kendall == 1.0
+    frame = pandas.DataFrame([[0.9, 0.8, 0.7, 0.6], [0.6, 0.7, 0.9, 0.8]], ["one", "two"], accuracy.index)
+    with pytest.raises(InputError, match=r"the columns of accuracy.*scores\.reindex\(accuracy\.columns\)"):
+        ranking_agreement(scores, frame)
+    with pytest.raises(InputError, match=r"the columns of accuracy.*scores\[accuracy\.columns\]"):
+        ranking_agreement(frame[list("dcba")], frame)
+    with pytest.raises(InputError, match=r"the index of accuracy.*scores\.reindex\(accuracy\.index\)"):
+        ranking_agreement(frame[::-1], frame)
+    assert ranking_agreement(frame[list("dcba")][accuracy.index], frame).kendall == pytest.approx(1.0)
+
+
+def test_a_checkpoint_that_failed_on_every_task_changes_nothing() -> None:
+    """It took the places of others in every draw: Recall@3 of [0.61, 1.00] became [0, 1]."""
+    scores, accuracy = scores_and_accuracies(np.random.default_rng(0), 6, 9, noise=0.05)
+    expected = ranking_agreement(scores, accuracy)
+    with pytest.warns(CurvewiseWarning, match="1 of 10 checkpoints has no accuracy"):
+        found = ranking_agreement(np.c_[scores, np.full(6, 9.0)], np.c_[accuracy, np.full(6, np.nan)])
+    assert found.intervals == expected.intervals
+
+
+def test_a_checkpoint_that_failed_on_a_task_takes_no_place_there() -> None:
+    scores, accuracy = np.array([[3.0, 2.0, 1.0, 0.0]]), np.array([[np.nan, 0.9, 0.8, 0.7]])
+    drawn = drawn_selections(scores, accuracy, (1,), np.random.default_rng(0))
+    assert (drawn["recall_at_1"], drawn["rel_at_1"]) == (1.0, 1.0)

@@ -174,3 +174,16 @@ def test_the_highest_of_the_population_is_found_as_often_as_stated(tau):
         seen.append(truth.argmax() in order)
     spread = np.sqrt(np.mean(stated) * (1 - np.mean(stated)) / len(stated))
     assert -3 * spread < np.mean(seen) - np.mean(stated) < 0.08 + 3 * spread
+
+
+@pytest.mark.parametrize("scores", [[0.7, 0.7, 0.7], [1.0, 1.0, 0.5], [0.3, 0.3, 0.1, 0.1]])
+def test_equal_scores_without_an_error_are_as_likely_the_highest(scores):
+    """Rounding of a rotation decided: one of three equal checkpoints was truly highest with certainty."""
+    rng, found = np.random.default_rng(0), np.array(scores)
+    replicates = ScoreReplicates(np.tile(found, (50, 1)))
+    likely = likely_scores(found, replicates, rng)
+    top = found == found.max()
+    assert highest_shares(likely, rng) == pytest.approx(top / top.sum(), abs=0.05)
+    chances = best_certainty(found, reliability=0.8, likely=likely)
+    assert np.ptp(chances[top]) < 0.05
+    assert not replicates.errors().any()

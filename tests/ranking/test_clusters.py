@@ -22,11 +22,11 @@ def test_rounds_as_scikit_learn():
 @pytest.mark.slow
 def test_seeds_are_drawn_by_squared_distance():
     x = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0], [3.0, 0.0]])
-    draws = np.random.default_rng(0).random((20_000, 2, 1))  # one candidate
+    draws = np.random.default_rng(0).random((6_000, 2, 1))  # one candidate
     found = np.array([nearest(seeds(x, pair), x) for pair in draws])
-    np.testing.assert_allclose(np.bincount(found[:, 0]) / 20_000, 0.25, atol=0.01)
+    np.testing.assert_allclose(np.bincount(found[:, 0]) / 6_000, 0.25, atol=0.02)
     after = np.bincount(found[found[:, 0] == 0, 1], minlength=4)
-    np.testing.assert_allclose(after / after.sum(), np.array([0, 1, 4, 9]) / 14, atol=0.02)
+    np.testing.assert_allclose(after / after.sum(), np.array([0, 1, 4, 9]) / 14, atol=0.04)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -106,7 +106,9 @@ def test_ranks_without_doubt_have_an_interval_and_all_checkpoints_are_no_choice(
 
 
 def test_the_seed_decides_everything(rank):
-    one, again, other = (rank("--json", "--measures", "nleep", "--seed", seed).document for seed in (1, 1, 2))
+    one, again, other = (
+        rank("--json", "--measures", "nleep", "--resamples", "10", "--seed", seed).document for seed in (1, 1, 2)
+    )
     for found in (one, again, other):
         for key in ("seconds", "interval_seconds", "costs"):
             del found[key]
@@ -125,8 +127,9 @@ def test_names_files_folders_and_lists(rank, stored, tmp_path):
     twice = rank(*quick, files=(Path(f"strong={stored / 'pool' / 'weak.npy'}"), "pool/strong.npy"))
     assert twice.code == 2
     assert "'strong' names another checkpoint" in words(twice.err)
-    listing.write_text('[good]\nfile = "pool/strong.npy"\n')
-    assert "good must be a table with the file" in words(rank(files=("pool.toml",)).err)
+    for cell in ('file = "pool/strong.npy"', "path = 5"):
+        listing.write_text(f"[good]\n{cell}\n")
+        assert "good must be a table with the file" in words(rank(files=("pool.toml",)).err)
     listing.write_text('[good]\npath = "pool/strong.npy"\nlayers = "fc"\n')
     assert "good has 'layers': use path, layer" in words(rank(files=("pool.toml",)).err)
     listing.write_text("[good\n")

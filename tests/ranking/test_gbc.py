@@ -161,7 +161,7 @@ def test_features_that_are_all_the_same(value, dims):
     [
         ({"covariance": "full"}, "covariance='full'"),
         ({"dims": 0}, "dims=0"),
-        ({"dims": 2.5}, "dims=2.5: give a whole number from 1, or None"),
+        ({"dims": 2.5}, "dims=2.5: must be a whole number"),
     ],
     ids=["covariance", "dims", "part"],
 )

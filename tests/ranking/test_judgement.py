@@ -444,5 +444,36 @@ def test_k_that_tries_all_checkpoints_is_noted() -> None:
 
 @pytest.mark.parametrize("permutations", [-1, 2.5, "many", None])
 def test_permutations_are_a_whole_number(table: CheckpointScores, permutations: Any) -> None:
-    with pytest.raises(InputError, match=r"permutations=.*: give a whole number from 1"):
+    with pytest.raises(InputError, match=r"permutations=.*: must be a whole number, 1 or more"):
         judge_rankings(table, permutations=permutations)
+
+
+def test_other_measures_and_tasks_play_no_part() -> None:
+    """Draws were one sequence for all: a further measure moved the intervals of the others."""
+    table = made(tasks=4, size=8)
+    whole, alone = judge_rankings(table), judge_rankings(table, ["m1"])
+    part = judge_rankings(table.select(np.isin(table.tasks, TASKS[2:4])), ["m1"])
+    for task in (*TASKS[:4], None):
+        assert whole.row("m1", task).intervals == alone.row("m1", task).intervals
+    ours = (table.tasks == TASKS[2]) & table.ranked
+    expected = ranking_agreement(table.scores["m1"][ours], table.accuracy[ours]).intervals
+    assert part.row("m1", TASKS[2]).intervals == whole.row("m1", TASKS[2]).intervals == expected
+    pairs = [judged.comparisons(value="rel_at_1").rows for judged in (whole, judge_rankings(table, table.measures[1:]))]
+    last = [next(r for r in rows if (r.one, r.two) == table.measures[1:3]) for rows in pairs]
+    assert last[0].difference == last[1].difference
+
+
+@pytest.mark.parametrize(("value", "far"), [("recall_at_1", 1.0), ("rel_at_1", 1.0), ("kendall", 2.0)])
+def test_differences_end_where_they_can(value: str, far: float) -> None:
+    """Student's t reaches beyond: the interval of a difference of Recall@1 of 0.75 ended at 1.5."""
+    accuracy = np.tile([0.9, 0.5, 0.2, 0.1], (4, 1))
+    right, wrong = accuracy.copy(), -accuracy
+    right[0] = wrong[0]
+    names, tasks = list("abcd") * 4, np.repeat(TASKS[:4], 4)
+    table = CheckpointScores(names, accuracy.ravel(), {"r": right.ravel(), "w": wrong.ravel()}, tasks=tasks)
+    (row,) = judge_rankings(table, k=1).comparisons(["r", "w"], value=value).rows
+    (turned,) = judge_rankings(table, k=1).comparisons(["w", "r"], value=value).rows
+    assert row.difference.estimate > 0.6 * far
+    assert row.difference.high <= far
+    assert (turned.difference.low, turned.difference.high) == (-row.difference.high, -row.difference.low)
+    assert turned.pvalue == row.pvalue

@@ -141,7 +141,7 @@ def test_warns_of_classes_of_one_example():
         ({"neighbours": 40}, "from 1 to 39"),
         ({"test_features": np.zeros((2, 4))}, "without test_labels"),
         ({"test_features": np.zeros((2, 3)), "test_labels": [0, 1]}, "3 columns"),
-        ({"neighbours": 2.5}, "neighbours=2.5: give a whole number"),
+        ({"neighbours": 2.5}, "neighbours=2.5: must be a whole number"),
         ({"test_features": np.zeros((2, 4)), "test_labels": [0, 5]}, "class 5"),
         ({"test_features": np.zeros((2, 4)), "test_labels": [0]}, "for 2 examples"),
     ],
@@ -179,5 +179,5 @@ def test_several_labels_of_test_examples_are_refused():
 
 
 def test_true_is_no_number_of_neighbours():
-    with pytest.raises(InputError, match="give a whole number from 1"):
+    with pytest.raises(InputError, match="must be a whole number, 1 or more"):
         knn(np.arange(12.0)[:, None], [0, 1] * 6, neighbours=True)

@@ -138,6 +138,7 @@ def test_accuracies_of_another_table() -> None:
     scores = frame.drop(columns="accuracy").sample(frac=1, random_state=0)
     check(load_checkpoint_scores(scores, accuracies=truth))
     check(load_checkpoint_scores(scores, accuracies=load_checkpoint_scores(truth)))
+    assert "scores: none" not in load_checkpoint_scores(scores, accuracies=truth).notes
     fewer = load_checkpoint_scores(scores[scores["model"] != "b"], accuracies=truth)
     assert np.isnan(fewer.scores["nleep"]).tolist() == [False, True, False] * 2
     assert "2 of 6 accuracies have no scores" in fewer.notes
@@ -203,6 +204,16 @@ def test_repeated_rows_must_be_meant() -> None:
     assert grouped.group_names == ("0", "1")
     with pytest.raises(InputError, match="repeats='worst'"):
         load_checkpoint_scores(frame, repeats="worst")
+
+
+def test_the_mean_of_seeds_does_not_depend_on_how_many_measures_each_has() -> None:
+    """Of two seeds with one and two scores, the second counted twice."""
+    cells = [("a", 0, "m", 0.5), ("a", 0, "n", 0.5), ("a", 1, "m", 0.6), ("b", 0, "n", 0.7), ("b", 0, "m", 0.7)]
+    frame = pd.DataFrame(cells, columns=["model", "seed", "measure", "accuracy"]).assign(score=1.0)
+    for order in (slice(None), slice(None, None, -1)):
+        found = load_checkpoint_scores(frame[order], repeats="mean")
+        assert dict(zip(found.checkpoints.tolist(), found.accuracy.tolist(), strict=True)) == {"a": 0.55, "b": 0.7}
+        assert "the mean accuracy of several rows for 1 pair of checkpoint and task" in found.notes
 
 
 def test_where_takes_several_values_and_says_what_there_is() -> None:

@@ -212,7 +212,7 @@ BAD = {
     "energy": ((X, LABELS), {"energy": 80}, "energy=80"),
     "components": ((X, LABELS), {"components": 0}, "components=0"),
     "part": ((X, LABELS), {"components": 2.5}, "components=2.5"),
-    "none": ((X, LABELS), {"steps": None}, "steps=None: give a whole number from 1"),
+    "none": ((X, LABELS), {"steps": None}, "steps=None: must be a whole number"),
     "other form": (
         (X, np.eye(3)[LABELS]),
         {"test_features": X, "test_labels": LABELS},

@@ -115,7 +115,7 @@ def test_one_feature_cannot_be_used():
 def test_refuses_to_draw_fewer_than_two():
     with pytest.raises(InputError, match="examples=1"):
         parc(*made(40, 4, 2, seed=3), examples=1)
-    with pytest.raises(InputError, match=r"examples=20\.5: give a whole number from 2"):
+    with pytest.raises(InputError, match=r"examples=20\.5: must be a whole number, 2 or more"):
         parc(*made(40, 4, 2, seed=3), examples=20.5)
 
 

@@ -349,7 +349,7 @@ def test_rank_intervals_cover_where_quantiles_of_ranks_do_not():
 
 @pytest.mark.slow
 def test_rank_intervals_of_two_have_their_level():
-    ours, _, _ = simulate([0.0, 1e-6], 500, 100)
+    ours, _, _ = simulate([0.0, 1e-6], 300, 100)
     assert ours.mean() == pytest.approx(0.95, abs=0.03)
 
 
@@ -723,3 +723,24 @@ def test_a_share_of_1_has_an_interval_with_width(test):
     z = norm.ppf(0.975)
     np.testing.assert_allclose(found.score_low, count / (count + z * z))  # where Wilson's interval ends
     assert found.score_high.tolist() == found.scores["knn"].tolist() == [1.0, 1.0]
+
+
+def test_lists_of_several_lengths_are_no_labels():
+    pool, _ = make_pool([1.0], n=40)
+    with pytest.raises(InputError, match="labels holds lists of several lengths"):
+        rank_features(pool, [[0], [0, 1]] * 20)
+
+
+def test_frames_with_the_same_index_in_another_order_are_refused():
+    pandas = pytest.importorskip("pandas")
+    pool, labels = make_pool([3.0, 1.5], n=60)
+    names = [f"photo {i}" for i in range(60)]
+    frames = {name: pandas.DataFrame(x, index=names) for name, x in pool.items()}
+    truth = pandas.Series(labels, index=names)
+    options = {"measures": "knn", "resamples": 0}
+    assert rank_features(frames, truth, **options).scores["knn"].max() > 0.5
+    with pytest.raises(InputError, match="labels has the index of features of 'net 0' in another order"):
+        rank_features(frames, truth[::-1], **options)
+    with pytest.raises(InputError, match="features of 'net 1' has the index of features of 'net 0' in another order"):
+        rank_features({**frames, "net 1": frames["net 1"][::-1]}, truth, **options)
+    assert rank_features(pool, truth[::-1].to_numpy()[::-1], **options).ranked == 2

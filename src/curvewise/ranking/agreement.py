@@ -15,13 +15,24 @@ from scipy.special import ndtri, stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.progress import progress_bar
-from curvewise.ranking.measure import CheckpointFeatures, Targets, as_count, as_matrix, as_targets, from_one_hot, warn
+from curvewise.ranking.measure import (
+    CheckpointFeatures,
+    Targets,
+    as_matrix,
+    as_targets,
+    check_order,
+    from_one_hot,
+    label_array,
+    named_axes,
+    warn,
+)
 from curvewise.ranking.mixture import project
 from curvewise.ranking.prediction import NleepSettings, nleep_reduced
 from curvewise.ranking.scoring import split_rows
 from curvewise.stats.correlation import kendall, pearson, weighted_kendall
+from curvewise.stats.intervals import satterthwaite
 from curvewise.text import format_count, format_number
-from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level, interval_columns
+from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level, check_whole, interval_columns
 
 CORRELATIONS = ("pearson", "kendall", "weighted_kendall")
 _WHOLE = {"pearson": pearson, "kendall": kendall, "weighted_kendall": weighted_kendall}
@@ -173,6 +184,12 @@ def agree(
     ]
     by_task = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     names_of_tasks = [f"task {t + 1}" for t in range(len(scores))]
+    alarms = (
+        *accuracy_alarms(accuracy, names_of_tasks, np.isnan(accuracy)),
+        *score_alarms(scores, accuracy, names_of_tasks),
+    )
+    tuned = ~np.isnan(accuracy).all(axis=0)  # those that failed on every task are no checkpoints to draw from
+    scores, accuracy = scores[:, tuned], accuracy[:, tuned]
     whole = ~np.isnan(scores) & ~np.isnan(accuracy)
     known = [a[both] for a, both in zip(accuracy, whole, strict=True)]
     varied = np.array([a.size > 1 and a.min() < a.max() for a in known])
@@ -199,10 +216,7 @@ def agree(
         n=tuple(whole.sum(axis=1).tolist()),
         level=level,
         over="checkpoints" if len(scores) == 1 else "checkpoints and tasks",
-        warnings=(
-            *accuracy_alarms(accuracy, names_of_tasks, np.isnan(accuracy)),
-            *score_alarms(scores, accuracy, names_of_tasks),
-        ),
+        warnings=alarms,
     )
 
 
@@ -267,24 +281,17 @@ def _by_task(found: Mapping[str, Sequence[str]], tasks: Sequence[str]) -> list[s
 def as_counts(k: int | Sequence[int]) -> tuple[int, ...]:
     """Return the numbers of checkpoints to try as a tuple; raise unless they are whole numbers."""
     given = tuple(k) if np.iterable(k) and not isinstance(k, str) else (k,)
-    for count in given:
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-            raise InputError("give whole numbers from 1 on, such as (1, 3).", argument="k", value=k)
     if not given:
         raise InputError("is empty: give at least one number, such as (1, 3).", argument="k")
-    return tuple(dict.fromkeys(int(count) for count in given))
+    return tuple(dict.fromkeys(check_whole(count, "k", 1) for count in given))
 
 
 def _matrices(scores: ArrayLike, accuracy: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Return scores and accuracies as matrices of tasks by checkpoints."""
-    # Those of columns of a DataFrame; a list has a method of this name.
-    here, there = (getattr(values, "index", ()) for values in (scores, accuracy))
-    if not callable(here) and not callable(there) and list(here) != list(there) and set(here) == set(there):
-        raise InputError(
-            "has the same index as accuracy in another order, and both are read by position: align them, such as with "
-            "scores.reindex(accuracy.index).",
-            argument="scores",
-        )
+    # Checkpoints are the columns of a frame and the index of a series, tasks the index of a frame.
+    for (own, here), (other, there) in zip(named_axes(scores), named_axes(accuracy), strict=False):
+        align = f"scores[accuracy.{other}]" if own == "columns" else f"scores.reindex(accuracy.{other})"
+        check_order(here, there, f"the {other} of accuracy", f"align them, such as with {align}", "scores")
     given = {"scores": as_floats(scores, "scores"), "accuracy": as_floats(accuracy, "accuracy")}
     for name, values in given.items():
         if values.ndim not in (1, 2) or not values.size:
@@ -336,10 +343,8 @@ def two_way(values: FloatArray, without: FloatArray) -> MeanError:
     total = over_tasks + over_checkpoints
     if not total:
         return MeanError(0.0, 1.0)
-    # Degrees of freedom of a sum of variances (Satterthwaite).
-    parts = over_checkpoints**2 / (size - 1)
-    parts += over_tasks**2 / (tasks - 1) if tasks > 1 else 0.0
-    return MeanError(math.sqrt(total), total**2 / parts)
+    parts, degrees = np.array([over_checkpoints, over_tasks]), np.array([size - 1, max(tasks - 1, 1)])
+    return MeanError(math.sqrt(total), satterthwaite(total, parts, degrees))
 
 
 def correlation_interval(name: str, values: FloatArray, without: FloatArray, n: int, level: float) -> Interval:
@@ -588,10 +593,11 @@ def drawn_selections(
     scores, accuracy : ndarray, shape (draws, checkpoints)
         NaN where unknown.
     """
-    # One random order of ties in each draw, instead of the mean over all orders.
-    jitter = rng.random(scores.shape)
-    order = np.lexsort((jitter, np.where(np.isnan(scores), -np.inf, scores)), axis=-1)[:, ::-1]
+    # One random order of ties in each draw, instead of the mean over all orders. A checkpoint without an accuracy is
+    # left out, and takes no place from others.
     known = np.where(np.isnan(scores), np.nan, accuracy)
+    jitter = rng.random(scores.shape)
+    order = np.lexsort((jitter, np.where(np.isnan(known), -np.inf, scores)), axis=-1)[:, ::-1]
     ranked = np.take_along_axis(known, order, axis=-1)
     top = np.fmax.reduce(accuracy, axis=-1)
     found = {}
@@ -722,7 +728,7 @@ def measure_nleep_grid(
            [1., 1.]])
     """
     check_level(level)
-    shares, counts = tuple(map(float, energies)), tuple(as_count(c, "components") for c in components)
+    shares, counts = tuple(map(float, energies)), tuple(check_whole(c, "components", 1) for c in components)
     if not shares or not all(0 < share <= 1 for share in shares):
         raise InputError("give shares above 0 and up to 1.", argument="energies", value=list(energies))
     if not counts:
@@ -744,7 +750,7 @@ def measure_nleep_grid(
             if known.min() == known.max():
                 raise InputError(f"task {name!r} has one accuracy for all checkpoints: leave it out.", argument="tasks")
             (labels,) = from_one_hot(labels)
-            targets = as_targets(labels, len(np.asarray(labels)), allowed=("classes", "multilabel"))
+            targets = as_targets(labels, len(label_array(labels)), allowed=("classes", "multilabel"))
             rows = split_rows(targets, test, np.random.default_rng(rng))
             scores = []
             for given in checkpoints.values():

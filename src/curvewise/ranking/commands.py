@@ -633,7 +633,7 @@ def _listed(path: Path) -> list[CheckpointFile]:
         raise UsageError(f"{path} is not a TOML file: {error}.") from error
     found = []
     for name, table in tables.items():
-        if not isinstance(table, dict) or "path" not in table:
+        if not isinstance(table, dict) or not isinstance(table.get("path"), str):
             raise UsageError(
                 f'{path}: {name} must be a table with the file of a checkpoint, such as [{name}] path = "net.onnx".'
             )
@@ -674,7 +674,7 @@ def _check_keys(where: str, given: Any) -> None:
     from curvewise.ranking.networks.preprocessing import Preprocessing, as_preprocessing
 
     keys = list(Preprocessing.__dataclass_fields__)
-    odd = [key for key in given or {} if key not in keys]
+    odd = [key for key in given if key not in keys] if isinstance(given, Mapping) else []
     if not odd:
         return
     try:

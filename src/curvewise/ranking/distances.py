@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from curvewise.errors import InputError
 from curvewise.ranking.measure import (
     RankingMeasure,
-    as_count,
     as_matrix,
     as_targets,
     as_test_targets,
@@ -23,7 +22,7 @@ from curvewise.ranking.measure import (
 )
 from curvewise.ranking.moments import Matrix, mean_of, membership
 from curvewise.stats.correlation import spearman
-from curvewise.types.results import FloatArray
+from curvewise.types.results import FloatArray, check_whole
 
 TAKES = ("classes", "multilabel")
 METRICS = ("euclidean", "cosine")
@@ -95,7 +94,7 @@ def knn(
     if asking is not None:
         truth, among = as_test_targets(test_labels, len(asking), targets, "kNN").codes, len(x)
     check_known(metric, "metric", METRICS)
-    if as_count(neighbours, "neighbours") > among:
+    if check_whole(neighbours, "neighbours", 1) > among:
         raise InputError(
             f"give a number from 1 to {among}, as there are {among} examples to choose from.",
             argument="neighbours",
@@ -227,7 +226,7 @@ def parc(
     >>> round(parc(good, labels), 3), round(parc(bad, labels), 3)
     (0.54, 0.007)
     """
-    examples = as_count(examples, "examples", least=2)
+    examples = check_whole(examples, "examples", 2)
     x = as_matrix(features, "features")
     if x.shape[1] < 2:
         raise InputError("has one dimension, and PARC correlates over at least two.", argument="features")

@@ -28,11 +28,11 @@ from curvewise.ranking.agreement import (
     two_way,
 )
 from curvewise.ranking.load import UNION, CheckpointScores
-from curvewise.ranking.measure import as_count, check_known, grouped, warn
+from curvewise.ranking.measure import check_known, grouped, warn
 from curvewise.ranking.rank import CheckpointRanking
 from curvewise.stats.tests import holm, sign_flip_pvalue
 from curvewise.text import format_count, format_pvalue, format_table, mark_best, pvalue_text
-from curvewise.types.results import FloatArray, Interval, Result, check_level
+from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole
 
 # Measures that a sentence names.
 NAMED = 5
@@ -119,13 +119,12 @@ def judge_rankings(
             raise InputError(problem, argument="measures", value=name)
     if not chosen:
         raise InputError("has no scores: add some with table.with_scores({…}).", argument="table")
-    counts, permutations = as_counts(k), as_count(permutations, "permutations")
+    counts, permutations = as_counts(k), check_whole(permutations, "permutations", 1)
     check_level(level)
     if AVERAGE in table.task_names:
         raise InputError(f"holds {AVERAGE!r}, which the mean over tasks is called: rename it.", argument="tasks")
     pools = pools_of(table, union)
-    generator = np.random.default_rng(rng)
-    rows = [r for p in pools.values() for r in _rows(p, table, chosen, counts, level, generator)]
+    rows = [r for p in pools.values() for r in _rows(p, table, chosen, counts, level, rng)]
     alarms = [text for pool in pools.values() for text in _alarms(pool, chosen)]
     notes = [
         f"{p.group}: {p.uneven} of {len(p.tasks)} tasks lack some checkpoints of the group; "
@@ -151,7 +150,7 @@ def judge_rankings(
         k=counts,
         level=level,
         references=tuple(_references(table, pools)),
-        against_baseline=_against(rows, pools, level, permutations, generator),
+        against_baseline=_against(rows, pools, level, permutations, rng),
         warnings=(*alarms, *notes),
         _pools=pools,
         _permutations=permutations,
@@ -159,19 +158,17 @@ def judge_rankings(
 
 
 def _rows(
-    pool: Pool,
-    table: CheckpointScores,
-    measures: Sequence[str],
-    k: tuple[int, ...],
-    level: float,
-    rng: np.random.Generator,
+    pool: Pool, table: CheckpointScores, measures: Sequence[str], k: tuple[int, ...], level: float, rng: int
 ) -> list[JudgementRow]:
-    """Return a row for every measure on every task, then on average."""
+    """Return a row for every measure on every task, then on average.
+
+    Each has draws of its own, the same for all, so that other measures and tasks play no part.
+    """
     same, rows = ("recall", "rel", "pearson", "weighted_kendall", "intervals"), []
     for t, task in [*enumerate(pool.tasks), (None, AVERAGE)]:
         some = slice(None) if t is None else slice(t, t + 1)
         for name in measures:
-            found = agree(pool.scores[name][some], pool.accuracy[some], k, level, rng)
+            found = agree(pool.scores[name][some], pool.accuracy[some], k, level, np.random.default_rng(rng))
             rows.append(
                 JudgementRow(
                     measure=name,
@@ -220,7 +217,7 @@ def _references(table: CheckpointScores, pools: dict[str, Pool]) -> list[Referen
 
 
 def _against(
-    rows: Sequence[JudgementRow], pools: dict[str, Pool], level: float, permutations: int, rng: np.random.Generator
+    rows: Sequence[JudgementRow], pools: dict[str, Pool], level: float, permutations: int, rng: int
 ) -> RankingComparisons | None:
     """Compare each measure with the baseline of the highest Kendall, in every group."""
     compared: list[ComparisonRow] = []
@@ -442,11 +439,7 @@ class RankingJudgement(Result):
     def columns(self) -> dict[str, Any]:
         """Return a row for each measure, group and task, and for the average over tasks."""
         return {
-            "group": [r.group for r in self.rows],
-            "task": [r.task for r in self.rows],
-            "measure": [r.measure for r in self.rows],
-            "baseline": [r.baseline for r in self.rows],
-            "n": [r.n for r in self.rows],
+            **{name: [getattr(r, name) for r in self.rows] for name in ("group", "task", "measure", "baseline", "n")},
             **{name: [r.value(name) for r in self.rows] for name in self.values},
             "kendall_low": [r.kendall.low for r in self.rows],
             "kendall_high": [r.kendall.high for r in self.rows],
@@ -703,12 +696,7 @@ class RankingComparisons(Result):
 
 
 def compare_pairs(
-    pool: Pool,
-    pairs: Sequence[tuple[str, str]],
-    value: str,
-    level: float,
-    permutations: int,
-    rng: int | np.random.Generator,
+    pool: Pool, pairs: Sequence[tuple[str, str]], value: str, level: float, permutations: int, rng: int
 ) -> RankingComparisons:
     """Compare pairs of measures on the checkpoints of a pool that have both.
 
@@ -716,8 +704,8 @@ def compare_pairs(
     over checkpoints; those of Recall@k and Rel@k, for which there is no jackknife, with the
     variance of a bootstrap over tasks and checkpoints.
     """
-    generator = np.random.default_rng(rng)
-    rows = [_pair(pool, one, two, value, level, permutations, generator) for one, two in pairs]
+    # The same draws for every pair, so that other pairs play no part.
+    rows = [_pair(pool, one, two, value, level, permutations, np.random.default_rng(rng)) for one, two in pairs]
     known = np.array([i for i, r in enumerate(rows) if not math.isnan(r.pvalue)], dtype=np.intp)
     adjusted = np.full(len(rows), np.nan)
     adjusted[known] = holm([rows[i].pvalue for i in known])
@@ -741,61 +729,43 @@ def _pair(
     if len(difference) >= ENOUGH_TASKS:
         flipped = sign_flip_pvalue(difference, draws=permutations, rng=rng)
     where = "checkpoints and tasks" if len(difference) > 1 else "checkpoints"
-    test = f"{'jackknife' if value in CORRELATIONS else 'bootstrap'} over {where}"
+    interval, pvalue, by = Interval(known_mean(difference), math.nan, math.nan, level), math.nan, "bootstrap"
     if value in CORRELATIONS:
-        without = (first_without - second_without)[known]
-        interval, pvalue = _jackknife_test(difference, without, most, level)
-    else:
-        interval, pvalue = _bootstrap_test(
-            difference, [s[known] for s in scores], pool.accuracy[known], value, level, rng
+        by = "jackknife"
+        if most >= FEWEST:
+            spread = two_way(difference, (first_without - second_without)[known])
+            # Where every pair of checkpoints says the same, half as many as checkpoints are independent of each other.
+            interval, pvalue = _difference_test(difference, spread, 2.0, most // 2, level)
+        elif len(difference):
+            interval = replace(interval, low=-2.0, high=2.0)
+    elif len(difference) > 1 and most >= FEWEST:
+        # The same draws of tasks and checkpoints for both measures.
+        seed, k = int(rng.integers(2**32)), (int(value.partition("_at_")[2]),)
+        drawn = np.subtract(
+            *(resampled(s[known], pool.accuracy[known], k, np.random.default_rng(seed))[value] for s in scores)
         )
+        spread = MeanError(float(np.nanstd(drawn, ddof=1)), min(len(difference), most) - 1.0)
+        # The same in every task and draw: only the signs of the tasks are left.
+        interval, pvalue = _difference_test(difference, spread, 1.0, len(difference), level)
     # Adjusted once all pairs are known.
-    return ComparisonRow(one, two, pool.group, value, interval, pvalue, math.nan, flipped, len(difference), count, test)
-
-
-def _jackknife_test(difference: FloatArray, without: FloatArray, most: int, level: float) -> tuple[Interval, float]:
-    """Return the interval and p-value of a mean difference of correlations, over at most so many checkpoints."""
-    if not len(difference):
-        return Interval(math.nan, math.nan, math.nan, level), math.nan
-    if most < FEWEST:
-        return Interval(float(difference.mean()), -2.0, 2.0, level), math.nan
-    # Where every pair of checkpoints says the same, half as many pairs as checkpoints are independent of each other.
-    found, pvalue = _difference_test(difference, two_way(difference, without), 2.0, most // 2, level)
-    return Interval(found.estimate, max(-2.0, found.low), min(2.0, found.high), level), pvalue
-
-
-def _bootstrap_test(
-    difference: FloatArray,
-    scores: Sequence[FloatArray],
-    accuracy: FloatArray,
-    value: str,
-    level: float,
-    rng: np.random.Generator,
-) -> tuple[Interval, float]:
-    """Return the interval and p-value of a mean difference of Recall@k or Rel@k; unknown for one task."""
-    tasks = len(difference)
-    most = int((~np.isnan(scores[0]) & ~np.isnan(accuracy)).sum(axis=1).max(initial=0))
-    if tasks < 2 or most < FEWEST:
-        return Interval(float(difference.mean()) if tasks else math.nan, math.nan, math.nan, level), math.nan
-    # The same draws of tasks and checkpoints for both measures.
-    seed, k = int(rng.integers(2**32)), (int(value.partition("_at_")[2]),)
-    one, two = (resampled(s, accuracy, k, np.random.default_rng(seed))[value] for s in scores)
-    drawn = one - two
-    spread = MeanError(float(drawn[~np.isnan(drawn)].std(ddof=1)), min(tasks, most) - 1.0)
-    # The same in every task and draw: only the signs of the tasks are left.
-    return _difference_test(difference, spread, 1.0, tasks, level)
+    parts = interval, pvalue, math.nan, flipped, len(difference), count, f"{by} over {where}"
+    return ComparisonRow(one, two, pool.group, value, *parts)
 
 
 def _difference_test(
     difference: FloatArray, spread: MeanError, far: float, signs: int, level: float
 ) -> tuple[Interval, float]:
-    """Test a mean difference by Student's t; without any spread, by the chance that so many signs are all equal."""
+    """Test a mean difference by Student's t; without any spread, by the chance that so many signs are all equal.
+
+    No difference is further from 0 than ``far``, unless those of the tasks are: accuracies may be negative scores.
+    """
     mean = float(difference.mean())
     if not spread.error:
         far = far if mean else 0.0
         return Interval(mean, -far, far, level), 2.0 ** (1 - signs) if mean else 1.0
-    half = spread.half(level)
-    return Interval(mean, mean - half, mean + half, level), 2 * float(stdtr(spread.degrees, -abs(mean) / spread.error))
+    half, far = spread.half(level), far if abs(difference).max() <= far else math.inf
+    interval = Interval(mean, max(-far, mean - half), min(far, mean + half), level)
+    return interval, 2 * float(stdtr(spread.degrees, -abs(mean) / spread.error))
 
 
 @dataclass(frozen=True, eq=False)

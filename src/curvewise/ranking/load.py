@@ -108,6 +108,7 @@ _COST = "gflops"
 ONE_GROUP = "all checkpoints"
 ONE_TASK = "one task"
 UNION = "union"
+NO_SCORES = "scores: none"
 RESERVED = ("group", "task", "checkpoint", "accuracy", "reference")
 
 
@@ -543,7 +544,7 @@ def _from_rows(
     ]
     notes = [
         ColumnRoles({role: one.of(role) for role in roles_to_note}, roles.left_out).note(),
-        f"scores: {list_names(found.scores) or 'none'}",
+        f"scores: {list_names(found.scores)}" if found.scores else NO_SCORES,
     ]
     if not separate and set(normal(one["accuracy"]).split("_")) & _ERRORS:
         notes.append(f"accuracy as 1 − {one['accuracy']!r}")
@@ -629,7 +630,10 @@ def _gather(table: Table, roles: ScoreColumns, accuracy: FloatArray, repeats: st
     else:
         scores = {k: _mean(numbers(table, k), where, count) for k in roles.measures}
         gflops = {k: _mean(numbers(table, c), where, count) for k, c in roles.gflops.items()}
-    chosen = _mean(accuracy, where, count)
+    # Of a long table those beside the measure with the most: every run would count as often as it has measures.
+    every = np.stack([_mean(accuracy, where, count, part == i) for i in range(part.max() + 1)])
+    rows = np.stack([np.bincount(where[(part == i) & ~np.isnan(accuracy)], minlength=count) for i in range(len(every))])
+    chosen = np.take_along_axis(every, rows.argmax(axis=0)[None], axis=0)[0]
     if repeats == "best":
         chosen = np.full(count, np.nan)
         np.fmax.at(chosen, where, accuracy)
@@ -654,8 +658,8 @@ def _check_repeats(
     if counts.max() == 1:
         return []
     if repeats is not None:
-        many = int((counts > 1).sum())
-        return [f"the {repeats} accuracy of several rows for {many} checkpoints and tasks"]
+        many = len(np.unique(where[first[counts > 1]]))
+        return [f"the {repeats} accuracy of several rows for {format_count(many, 'pair')} of checkpoint and task"]
     row = int(first[np.argmax(counts > 1)])
     rows = np.flatnonzero(both == both[row])
     differ = [k for k in roles.left_out if len({texts(table.columns[k])[i] for i in rows}) > 1]
@@ -740,7 +744,7 @@ def _joined(scores: CheckpointScores, truth: CheckpointScores, source: str) -> C
         scores={**truth.scores, **{k: taken(v) for k, v in scores.scores.items()}},
         gflops={**truth.gflops, **{k: taken(v) for k, v in scores.gflops.items()}},
         reference=(*truth.reference, *(name for name in scores.reference if name in truth.checkpoints)),
-        notes=(*truth.notes, *scores.notes, *notes),
+        notes=(*(text for text in truth.notes if text != NO_SCORES), *scores.notes, *notes),
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError, either
-from curvewise.types.results import FloatArray, as_unmasked, check_labelled
+from curvewise.types.results import FloatArray, as_unmasked, check_labelled, count_missing
 
 # What the examples of a task may be labelled with, and how messages put it.
 KINDS = ("classes", "multilabel", "numbers")
@@ -257,18 +257,11 @@ def as_targets(
     InputError
         If lengths differ, values are missing, there is one class only, or a class is unknown.
     """
-    try:
-        found = np.asarray(labels)
-    except ValueError:
-        raise InputError(
-            "holds lists of several lengths: where examples have several classes, give "
-            "a matrix of 0 and 1 with a column for each class.",
-            argument=argument,
-        ) from None
+    found = label_array(labels, argument)
     as_unmasked(labels, argument)
     if found.ndim == 0 or len(found) != count:
         raise InputError(f"has shape {found.shape} for {count} examples: give one for each.", argument=argument)
-    if found.dtype.kind in "fO" and any(map(is_missing, found.ravel().tolist())):
+    if found.dtype.kind in "fO" and count_missing(found.ravel().tolist()):
         raise InputError("has missing values: leave those examples out.", argument=argument)
     if found.dtype.kind == "O":  # a column of a DataFrame: numbers or texts held as objects
         values = [v if isinstance(v, int | float | np.number) else str(v) for v in found.ravel()]
@@ -285,6 +278,35 @@ def as_targets(
     if kind == "multilabel":
         return _several(found, count, argument, classes)
     return _single(found, count, argument, classes)
+
+
+def label_array(labels: ArrayLike, argument: str = "labels") -> NDArray[Any]:
+    """Return labels as an array; raise for lists of several lengths."""
+    try:
+        return np.asarray(labels)
+    except ValueError:
+        raise InputError(
+            "holds lists of several lengths: where examples have several classes, give "
+            "a matrix of 0 and 1 with a column for each class.",
+            argument=argument,
+        ) from None
+
+
+def named_axes(values: Any) -> list[tuple[str, Sequence[Any]]]:
+    """Return the names along the columns and the index of a frame, or along the index of a series.
+
+    >>> named_axes([1, 2])
+    []
+    """
+    found = [(name, getattr(values, name, None)) for name in ("columns", "index")]
+    return [(name, axis) for name, axis in found if axis is not None and not callable(axis)]  # lists have an index()
+
+
+def check_order(own: Sequence[Any], other: Sequence[Any], of: str, remedy: str, argument: str) -> None:
+    """Raise where both hold the same names in different orders, as values are read by position."""
+    one, two = list(map(str, own)), list(map(str, other))
+    if one != two and set(one) == set(two):
+        raise InputError(f"has {of} in another order, and both are read by position: {remedy}.", argument=argument)
 
 
 def from_one_hot(*labels: Any) -> tuple[Any, ...]:
@@ -312,14 +334,6 @@ def from_one_hot(*labels: Any) -> tuple[Any, ...]:
     if not all(map(marks, matrices)):
         return labels
     return tuple(None if given is None else np.asarray(given).argmax(axis=1) for given in labels)
-
-
-def is_missing(value: Any) -> bool:
-    """Tell if a value is None, NaN or pandas' NA."""
-    try:
-        return value is None or bool(value != value)
-    except TypeError:  # the truth value of pandas' NA is undefined
-        return True
 
 
 def _kind(found: NDArray[Any], argument: str, allowed: tuple[str, ...], classes: tuple[Any, ...] | None) -> str:
@@ -470,16 +484,6 @@ def check_width(train: Any, test: Any, argument: str) -> None:
             "give the output of the same layer.",
             argument=argument,
         )
-
-
-def as_count(value: object, argument: str, least: int = 1, otherwise: str = "") -> int:
-    """Return a whole number of at least ``least``; raise for anything else.
-
-    >>> as_count(5.0, "components")
-    5
-    """
-    remedy = f"give a whole number from {least}{otherwise}."
-    return int(as_number(value, argument, remedy, lambda v: v >= least and v.is_integer()))
 
 
 def as_number(value: object, argument: str, remedy: str, valid: Callable[[float], bool]) -> float:

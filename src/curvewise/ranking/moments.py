@@ -18,7 +18,6 @@ from curvewise.ranking.measure import (
     LabelledRows,
     RankingMeasure,
     Targets,
-    as_count,
     as_matrix,
     as_number,
     as_targets,
@@ -27,7 +26,7 @@ from curvewise.ranking.measure import (
     warn,
     warn_of_lone_classes,
 )
-from curvewise.types.results import FloatArray
+from curvewise.types.results import FloatArray, check_whole
 
 Matrix = NDArray[np.floating[Any]]
 TINY = float(np.finfo(np.float64).eps)
@@ -272,11 +271,17 @@ def signed_h_score(features: ArrayLike, labels: ArrayLike, shrinkage: float | No
         shrinkage = _ledoit_wolf(examples, centre, products)
     if shrinkage >= 1:
         # Σ_a is a multiple of the identity, and H would be 0: its continuation around a = 1.
-        means = class_means(examples.features, examples.codes, examples.counts, centre)
-        between = float((examples.counts[:, None] * means**2).sum())
-        return float((1 / shrinkage - 1) * between * d / np.trace(products))
-    score = _dual if n < d else _primal
-    return float((1 - shrinkage) * score(examples, centre, products / n, shrinkage))
+        between = float((_weighted_means(examples, centre) ** 2).sum())
+        return float((1 / shrinkage - 1) * between * n * d / np.trace(products))
+    if n < d:
+        # By examples, as X Σ_a⁻¹ Xᵀ = XXᵀ (ridge I + (1 − a) XXᵀ/n)⁻¹. The matrix that makes weighted class means of X
+        # has orthonormal rows, divided by √n.
+        left = membership(np.arange(n), examples.codes, (len(examples.counts), n)).toarray().T
+        left /= np.sqrt(examples.counts)
+        right = products / n @ left
+    else:
+        left = right = _weighted_means(examples, centre).T
+    return float((1 - shrinkage) * _trace(products / n, left, right, shrinkage, (n, d)))
 
 
 def _ledoit_wolf(examples: LabelledRows, centre: FloatArray, products: FloatArray) -> float:
@@ -294,41 +299,23 @@ def _ledoit_wolf(examples: LabelledRows, centre: FloatArray, products: FloatArra
     return max(noise / apart, 0.0) if apart > 0 else math.inf
 
 
-def _primal(examples: LabelledRows, centre: FloatArray, covariance: FloatArray, shrinkage: float) -> float:
-    """Compute tr(Σ_a⁻¹ Σ_means) by dimensions."""
-    n, d = examples.features.shape
+def _weighted_means(examples: LabelledRows, centre: FloatArray) -> FloatArray:
+    """Return class means whose products add up to the covariance of class means."""
     means = class_means(examples.features, examples.codes, examples.counts, centre)
-    means *= np.sqrt(examples.counts / n)[:, None]
-    if shrinkage == 0:
-        values, vectors, _ = decompose(covariance, n)
-        return float(((means @ vectors) ** 2 / values).sum())
-    ridge = shrinkage * np.trace(covariance) / d
-    return float((_solve(covariance, shrinkage, ridge, means.T) * means.T).sum())
+    found: FloatArray = means * np.sqrt(examples.counts / len(examples.codes))[:, None]
+    return found
 
 
-def _dual(examples: LabelledRows, centre: FloatArray, products: FloatArray, shrinkage: float) -> float:
-    """Compute the same by examples, as X Σ_a⁻¹ Xᵀ = XXᵀ (ridge I + (1 − a) XXᵀ/n)⁻¹.
-
-    The matrix that makes weighted class means of X has orthonormal rows, divided by √n.
-    """
-    n, d = examples.features.shape
-    member = membership(np.arange(n), examples.codes, (len(examples.counts), n)).toarray()
-    member /= np.sqrt(examples.counts)[:, None]
-    if shrinkage == 0:
-        _, vectors, _ = decompose(products, d)
-        return float(((member @ vectors) ** 2).sum())
-    ridge = shrinkage * np.trace(products) / d
-    return float((_solve(products, shrinkage, ridge, products @ member.T) * member.T).sum())
-
-
-def _solve(products: FloatArray, shrinkage: float, ridge: float, right: FloatArray) -> FloatArray:
-    """Solve (ridge I + (1 − a) products) x = right."""
+def _trace(matrix: FloatArray, left: FloatArray, right: FloatArray, shrinkage: float, shape: tuple[int, int]) -> float:
+    """Compute tr(leftᵀ Σ_a⁻¹ right) of the products of features of a shape, which are shrunk."""
     from scipy.linalg import solve
 
-    shrunk = (1 - shrinkage) * products
-    shrunk[np.diag_indices_from(shrunk)] += ridge
-    found: FloatArray = solve(shrunk, right, assume_a="pos", check_finite=False)
-    return found
+    if shrinkage == 0:
+        values, vectors, _ = decompose(matrix, max(shape))
+        return float(((vectors.T @ left) * (vectors.T @ right) / values[:, None]).sum())
+    shrunk = (1 - shrinkage) * matrix
+    shrunk[np.diag_indices_from(shrunk)] += shrinkage * np.trace(matrix) / shape[1]
+    return float((solve(shrunk, right, assume_a="pos", check_finite=False) * left).sum())
 
 
 def transrate(
@@ -481,7 +468,7 @@ def gbc(
     """
     check_known(covariance, "covariance", COVARIANCES)
     if dims is not None:
-        dims = as_count(dims, "dims", otherwise=", or None for all")
+        dims = check_whole(dims, "dims", 1)
     examples = read_rows(features, labels, "GBC")
     if dims is not None and dims < examples.features.shape[1]:
         x = principal_coordinates(examples.features, dims)

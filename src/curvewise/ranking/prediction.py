@@ -16,7 +16,6 @@ from curvewise.errors import InputError
 from curvewise.ranking.measure import (
     RankingMeasure,
     Targets,
-    as_count,
     as_matrix,
     as_number,
     as_targets,
@@ -24,12 +23,11 @@ from curvewise.ranking.measure import (
     check_known,
     check_width,
     has_test,
-    is_missing,
     read_test,
     warn,
 )
 from curvewise.ranking.mixture import COVARIANCES, candidates, cluster, fit_mixture, project
-from curvewise.types.results import FloatArray, as_unmasked
+from curvewise.types.results import FloatArray, as_unmasked, check_whole, count_missing
 
 TAKES = ("classes", "multilabel")
 # Share of test labels at the floor above which a warning is due.
@@ -179,7 +177,7 @@ def _source_classes(values: ArrayLike | None, argument: str) -> NDArray[Any]:
     if found.ndim != 1:
         likely: NDArray[Any] = as_probabilities(found, argument).argmax(axis=1)
         return likely
-    if found.dtype.kind in "fO" and any(map(is_missing, found.tolist())):
+    if found.dtype.kind in "fO" and count_missing(found.tolist()):
         raise InputError("has missing values: leave those examples out.", argument=argument)
     return found.astype(np.str_) if found.dtype.kind == "O" else found
 
@@ -198,7 +196,7 @@ class NleepSettings:
         check_known(self.covariance, "covariance", COVARIANCES)
         check_known(self.variant, "variant", VARIANTS)
         for name in ("components", "steps"):
-            as_count(getattr(self, name), name)
+            check_whole(getattr(self, name), name, 1)
 
     def count(self, examples: int, classes: int) -> int:
         """Return the number of components."""

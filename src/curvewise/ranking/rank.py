@@ -22,8 +22,11 @@ from curvewise.ranking.measure import (
     RankingMeasure,
     Targets,
     as_targets,
+    check_order,
     from_one_hot,
     grouped,
+    label_array,
+    named_axes,
     warn,
 )
 from curvewise.ranking.scoring import (
@@ -46,7 +49,7 @@ from curvewise.ranking.scoring import (
 )
 from curvewise.stats.correlation import average_ranks, kendall
 from curvewise.text import Cell, format_count, format_number, interval_cell
-from curvewise.types.results import FloatArray, Interval, Result, check_level
+from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole
 
 DEFAULT_MEASURES = ("nleep", "logme")
 # Checkpoints that a summary or a message names.
@@ -186,6 +189,11 @@ def rank_features(
         labels = common_labels(inside)
     elif isinstance(labels, str | PathLike):
         labels = read_target(labels)
+    every = [*((f"features of {name!r}", value) for name, value in given), ("labels", labels)]
+    named = [(what, axis) for what, value in every for name, axis in named_axes(value) if name == "index"]
+    for what, axis in named[1:]:
+        remedy = "align them, or give arrays if the rows are of the same examples in one order"
+        check_order(axis, named[0][1], f"the index of {named[0][0]}", remedy, what)
     how = RankSettings(test, by, resamples, level, k, reliability, rng, progress)
     return rank_candidates([Candidate.of(one) for one in found], labels, find_measures(measures, MEASURES), how)
 
@@ -206,9 +214,7 @@ class RankSettings:
     def __post_init__(self) -> None:
         check_level(self.level)
         for argument, least in (("resamples", 0), ("k", 1)):
-            value = getattr(self, argument)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-                raise InputError(f"give a whole number of at least {least}.", argument=argument, value=value)
+            object.__setattr__(self, argument, check_whole(getattr(self, argument), argument, least))
         if 0 < self.resamples < LEAST:
             problem = f"give at least {LEAST}, or 0 for no intervals."
             raise InputError(problem, argument="resamples", value=self.resamples)
@@ -235,7 +241,8 @@ def rank_candidates(
         Checkpoints that could not be read, and why.
     """
     names = [candidate.name for candidate in candidates]
-    count = len(np.asarray(labels)) if np.ndim(labels) else 0
+    given = label_array(labels)
+    count = len(given) if given.ndim else 0
     for candidate in candidates:
         name, rows = candidate.name, len(candidate.about)
         if names.count(name) > 1:
@@ -251,7 +258,7 @@ def rank_candidates(
         known = ", ".join(m.name for m in measures)
         raise InputError(f"none of the measures {known}: add it to them.", argument="by", value=how.by)
     rng = np.random.default_rng(how.rng)
-    scoring = Scoring(Scorer(np.asarray(labels), targets), measures, leader, how.test, how.resamples, rng)
+    scoring = Scoring(Scorer(given, targets), measures, leader, how.test, how.resamples, rng)
     with progress_bar("ranking", scoring.total(candidates), how.progress) as advance:
         for candidate in candidates:
             scoring.score(candidate, advance)

@@ -398,6 +398,7 @@ class ScoreReplicates:
             kept = np.full((LEAST, replicates.shape[1]), np.nan)
         scale = np.sqrt(share / (1 - share))
         self.deviations: FloatArray = scale * (kept - kept.mean(axis=0))
+        self.deviations[:, (kept == kept[0]).all(axis=0)] = 0.0  # not the rounding of the mean
 
     @property
     def freedom(self) -> int:
@@ -434,6 +435,8 @@ def likely_scores(
     if count == 1:
         return np.zeros((draws, 1))
     covariance = _covariance(replicates)
+    if not covariance.any():  # known without an error: rotated and back, equal scores would differ by rounding
+        return np.tile(scores - scores[0], (draws, 1))
     # An orthonormal basis of all differences between checkpoints, in which the sampling error is then diagonal.
     contrasts = np.linalg.qr(np.column_stack([np.ones(count), np.eye(count)[:, 1:]]))[0][:, 1:]
     noise, vectors = np.linalg.eigh(contrasts.T @ covariance @ contrasts)

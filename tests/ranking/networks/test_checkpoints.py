@@ -44,12 +44,13 @@ def test_features_keep_what_is_known_of_their_checkpoint() -> None:
         (lambda: Checkpoint("", None), "give each checkpoint a name"),
         (lambda: Checkpoint("a", None, pool="max"), "use one of auto, mean, first"),
         (lambda: Checkpoint("a", None, source_accuracy=76.1), "fraction from 0 to 1"),
+        (lambda: Checkpoint("a", None, source_accuracy="high"), "fraction from 0 to 1"),
         (lambda: Checkpoint("a", None, layer=3), "a name, as text"),  # type: ignore[arg-type]
         (lambda: as_checkpoint(3), "checkpoint is a int"),
         (lambda: as_checkpoints(3), "checkpoints is a int"),
         (lambda: as_checkpoints([]), "checkpoints is empty"),
     ],
-    ids=["name", "pool", "accuracy", "layer", "one", "many", "none"],
+    ids=["name", "pool", "accuracy", "text", "layer", "one", "many", "none"],
 )
 def test_what_is_no_checkpoint_is_told(given: Any, said: str) -> None:
     with pytest.raises(InputError, match=said):

@@ -220,15 +220,6 @@ def test_components_keep_their_weight(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(features, 1, rtol=0.1)
 
 
-def test_a_matrix_with_one_label_each_says_what_classes_do() -> None:
-    x, y = drawn(3000, 1)
-    found = []
-    for labels in (y, np.eye(3, dtype=int)[y]):
-        test = {"test_features": x[1500:], "test_labels": labels[1500:]}
-        found.append(information_score(x[:1500], labels[:1500], **test, steps=400))
-    assert found[0] == pytest.approx(found[1], abs=0.03)
-
-
 def test_two_labels_make_two_pairs() -> None:
     """Every example has two of four labels: one of its half, one of noise. H(y) − H(y|x) = ½ log 2.
 
@@ -240,7 +231,7 @@ def test_two_labels_make_two_pairs() -> None:
     labels[np.arange(4000), half] = labels[np.arange(4000), 2 + noise] = 1
     x = rng.standard_normal((4000, 1)) + 20 * half[:, None]
     test = {"test_features": x[2000:], "test_labels": labels[2000:]}
-    found = information_score(x[:2000], labels[:2000], **test)
+    found = information_score(x[:2000], labels[:2000], **test, steps=500)
     assert found == pytest.approx(math.log(2) / 2, abs=0.03)
 
 

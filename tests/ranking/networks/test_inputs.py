@@ -151,3 +151,8 @@ def test_large_images_are_resized_a_few_at_a_time(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Preprocessing, "_resized", seen)
     assert torch.equal(Preprocessing(6, 5)(x), whole)
     assert max(sizes) <= 500
+
+
+def test_lists_of_several_lengths_are_no_labels() -> None:
+    with pytest.raises(InputError, match="labels holds lists of several lengths"):
+        read_inputs(np.zeros((2, 3), np.float32), [[0], [0, 1]])

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from curvewise.errors import InputError
-from curvewise.ranking.measure import CheckpointFeatures, check_known
+from curvewise.ranking.measure import CheckpointFeatures, as_number, check_known
 from curvewise.ranking.networks.preprocessing import Prepare, is_network, is_torch
 
 if TYPE_CHECKING:
@@ -89,10 +89,9 @@ class Checkpoint:
         if not isinstance(self.name, str) or not self.name:
             raise InputError("give each checkpoint a name, as text.", argument="name", value=self.name)
         check_known(self.pool, "pool", POOLS)
-        accuracy = self.source_accuracy
-        if accuracy is not None and not 0 <= accuracy <= 1:
+        if self.source_accuracy is not None:
             problem = f"give {self.name!r} a fraction from 0 to 1."
-            raise InputError(problem, argument="source_accuracy", value=accuracy)
+            as_number(self.source_accuracy, "source_accuracy", problem, lambda v: 0 <= v <= 1)
         if self.layer is not None and not isinstance(self.layer, str):
             raise InputError(f"give {self.name!r} a name, as text.", argument="layer", value=self.layer)
 

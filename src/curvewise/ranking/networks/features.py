@@ -28,7 +28,7 @@ from curvewise.errors import CurvewiseError, InputError, Message, arg, list_name
 from curvewise.nn.devices import PRECISIONS
 from curvewise.nn.files.formats import file_digest
 from curvewise.progress import Progress, progressing
-from curvewise.ranking.measure import CheckpointFeatures, as_count, check_known, warn
+from curvewise.ranking.measure import CheckpointFeatures, check_known, warn
 from curvewise.ranking.networks.checkpoints import (
     Checkpoint,
     InputBatch,
@@ -46,6 +46,7 @@ from curvewise.ranking.networks.inputs import (
     preparation,
     read_inputs,
 )
+from curvewise.types.results import check_whole
 
 # Changes whenever the same inputs would give other features than before.
 FORMAT = 3
@@ -237,9 +238,9 @@ class _Settings:
     limit: int = LIMIT
 
     def __post_init__(self) -> None:
-        self.limit = as_count(self.limit, "limit", 0)
+        self.limit = check_whole(self.limit, "limit", 0)
         if self.batch is not None:
-            self.batch = as_count(self.batch, "batch")
+            self.batch = check_whole(self.batch, "batch", 1)
         check_known(self.precision, "precision", PRECISIONS)
         self.features = None if self.cache is None else FeatureCache(self.cache)
         self.room = Room(self.limit)

@@ -24,7 +24,6 @@ from curvewise.progress import Advance, progress_bar
 from curvewise.ranking.measure import (
     CheckpointFeatures,
     RankingMeasure,
-    as_count,
     as_targets,
     as_test_targets,
     check_known,
@@ -36,7 +35,7 @@ from curvewise.ranking.networks.formats import open_reader, stored_features
 from curvewise.ranking.networks.inputs import Inputs, given_preprocessing, input_shape, preparation
 from curvewise.ranking.networks.modules import LinearLayer, ScriptReader, TorchReader, call_plain, find_classifier
 from curvewise.ranking.networks.probes import SHARE, TARGETS, Labelled, batch_size, hits_of, own_terms
-from curvewise.types.results import FloatArray
+from curvewise.types.results import FloatArray, check_whole
 
 RATE = 0.01
 # Those among which the paper on ranking takes the best for each checkpoint and task.
@@ -321,9 +320,9 @@ class Tuning:
     size: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epochs", as_count(self.epochs, "epochs"))
+        object.__setattr__(self, "epochs", check_whole(self.epochs, "epochs", 1))
         if self.batch is not None:
-            object.__setattr__(self, "batch", as_count(self.batch, "batch", least=2))
+            object.__setattr__(self, "batch", check_whole(self.batch, "batch", 2))
         if not self.rates or not all(0 < rate < math.inf for rate in self.rates):
             raise InputError("give a number above 0, or several.", argument="rate", value=self.rates)
         check_known(self.schedule, "schedule", SCHEDULES)

@@ -16,9 +16,10 @@ from torch import Tensor, nn
 
 from curvewise.errors import InputError, either
 from curvewise.nn.devices import find_device
-from curvewise.ranking.measure import RankingMeasure, as_count, as_number, warn
+from curvewise.ranking.measure import RankingMeasure, as_number, warn
 from curvewise.ranking.mixture import project
 from curvewise.ranking.networks.probes import TARGETS, Labelled, fifth, own_terms, read_labelled, scale_of
+from curvewise.types.results import check_whole
 
 # Random orders in which test examples are put into batches.
 SHUFFLES = 4
@@ -189,11 +190,10 @@ class BoundSettings:
     steps: int
 
     def __post_init__(self) -> None:
-        as_number(self.alpha, "alpha", "give a number above 0 and up to 1.", lambda v: 0 < v <= 1)
-        if self.energy is not None:
-            as_number(self.energy, "energy", "give a number above 0 and up to 1.", lambda v: 0 < v <= 1)
+        for name in ("alpha",) if self.energy is None else ("alpha", "energy"):
+            as_number(getattr(self, name), name, "give a number above 0 and up to 1.", lambda v: 0 < v <= 1)
         for name, least in (("batch", 2), ("steps", 1)):
-            object.__setattr__(self, name, as_count(getattr(self, name), name, least))
+            object.__setattr__(self, name, check_whole(getattr(self, name), name, least))
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import InputError, arg, either
 from curvewise.nn.task import Examples, choose_rows, is_amount, is_pair, standardised
-from curvewise.ranking.measure import warn
+from curvewise.ranking.measure import label_array, warn
 from curvewise.ranking.networks.checkpoints import Checkpoint, InputBatch, Reader
 from curvewise.ranking.networks.preprocessing import (
     Prepare,
@@ -242,7 +242,7 @@ def read_inputs(
     rows = there[np.sort(choose_rows(len(there), examples, np.random.default_rng(rng)))]
     if is_torch(labels, "Tensor"):
         labels = labels.detach().cpu().numpy()
-    return Inputs(source, None if labels is None else np.asarray(labels), rows, **about)
+    return Inputs(source, None if labels is None else label_array(labels), rows, **about)
 
 
 def _checked(data: Any) -> Any:

@@ -402,7 +402,7 @@ class ScriptReader(TorchReader):
             output = self._output(few)
         if seen.given is not None and seen.gave is not None:
             kind: nn.Module = nn.Conv2d(1, 1, 1) if seen.given.ndim == 4 else nn.Linear(1, 1)
-            layer = LinearLayer("last", kind, seen.given[: len(few)], seen.gave[: len(few)])
+            layer = LinearLayer("last", kind, seen.gave[: len(few)])
             self._head = classifier(layer, output)
             self._calls = seen.calls
         if self.layer is None:
@@ -468,15 +468,14 @@ class LinearLayer:
         Of the submodule.
     module : Module
         The layer.
-    given, gave : Tensor, optional
-        Input and output of the call.
+    gave : Tensor, optional
+        Output of the call.
     ready, squashed : bool
         True if the network's scores are probabilities: of all classes together, or of each alone.
     """
 
     name: str
     module: nn.Module
-    given: Tensor | None
     gave: Tensor | None
     ready: bool = False
     squashed: bool = False
@@ -537,7 +536,7 @@ def find_classifier(
         def note(module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
             given = any(isinstance(v, Tensor) for v in (*args, *kwargs.values()))
             if given and isinstance(output, Tensor):
-                seen.append(LinearLayer(name, module, None, output))
+                seen.append(LinearLayer(name, module, output))
 
         return note
 
@@ -559,7 +558,7 @@ def classifier(layer: LinearLayer, output: Tensor) -> LinearLayer | None:
     """
     assert layer.gave is not None
     scores, gave = output.float(), layer.gave.float()
-    head = replace(layer, given=None, gave=None)
+    head = replace(layer, gave=None)
     if scores.ndim > 2:
         return head if scores.shape == gave.shape and torch.allclose(scores, gave) else None
     scores = scores if scores.ndim == 2 else scores[:, None]

@@ -18,7 +18,6 @@ from curvewise.nn.devices import find_device
 from curvewise.ranking.measure import (
     RankingMeasure,
     Targets,
-    as_count,
     as_matrix,
     as_number,
     as_targets,
@@ -29,7 +28,7 @@ from curvewise.ranking.measure import (
     warn,
 )
 from curvewise.ranking.prediction import NleepSettings, nleep_reduced, reduce_features
-from curvewise.types.results import FloatArray
+from curvewise.types.results import FloatArray, check_whole
 
 TARGETS = ("classes", "multilabel")
 # Penalties among which that of a converged classifier is chosen, from strong to weak.
@@ -194,7 +193,7 @@ class ProbeSettings:
     def __post_init__(self) -> None:
         for name in ("epochs", "batch"):
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, as_count(getattr(self, name), name))
+                object.__setattr__(self, name, check_whole(getattr(self, name), name, 1))
         for name in ("penalty", "rate"):
             if (value := getattr(self, name)) is not None:
                 as_number(value, name, "give a number above 0.", lambda v: 0 < v < np.inf)

@@ -240,15 +240,11 @@ def draw_costs(ax: Axes, table: ScoreTable, names: list[str], score: str) -> Key
 
 def costless(table: ScoreTable) -> list[str]:
     """Return remarks on the measures without a place on the axis of costs."""
-    lost = ~(np.isfinite(table.gflops) & (table.gflops > 0))
-    among = [
-        name
-        for name, gone, plain_one in zip(table.measures, lost, table.baseline, strict=True)
-        if gone and not plain_one
-    ]
+    lost = np.flatnonzero(~(table.gflops > 0) | np.isinf(table.gflops)).tolist()
+    among = [table.measures[i] for i in lost if not table.baseline[i]]
     names = ", ".join(shorten(clean(name), 24) for name in among[:6])
     lines = [f"Cost unknown, not drawn: {names}{' …' if len(among) > 6 else ''}."] if among else []
-    if any(gone and b for gone, b in zip(lost, table.baseline, strict=True)):
+    if len(lost) > len(among):
         lines.append("Dashed: plain baselines, which cost nothing.")
     return lines
 

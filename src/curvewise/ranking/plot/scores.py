@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -472,47 +472,35 @@ def place_names(ax: Axes, x: FloatArray, y: FloatArray, names: Sequence[tuple[in
     for dot, text in names:
         if not np.isfinite(dots[dot]).all():
             continue
-        wide, tall = 0.62 * size * len(text.replace(r"\$", "$")), 1.35 * size
-        tries = [_place(dots[dot], side, reach, wide, tall) for reach in (6.0, 15.0) for side in _SIDES]
-        place = min(tries, key=lambda tried: _cost(tried, dots, taken, frame))
-        taken.append(place.box)
+        # Places in points, the near ones first: offsets, and boxes of left, bottom, right and top.
+        reach, sides = np.repeat([6.0, 15.0], len(_SIDES)), np.tile(_SIDES, (2, 1))
+        shifts = sides * (np.where(sides.all(axis=1), 0.75, 1.0) * reach)[:, None]
+        area = np.array([0.62 * size * len(text.replace(r"\$", "$")), 1.35 * size])
+        corners = dots[dot] + shifts + area * (sides - 1) / 2
+        boxes = np.column_stack([corners, corners + area])
+        best = int(
+            np.argmin([_cost(box, dots, taken, frame) + far / 40.0 for box, far in zip(boxes, reach, strict=True)])
+        )
+        taken.append(boxes[best])
+        across, up = sides[best].tolist()
         note(
             ax,
             text.replace(r"\$", "$"),
             (float(x[dot]), float(y[dot])),
-            xytext=place.shift,
+            xytext=tuple(shifts[best]),
             textcoords="offset points",
-            ha=_ALIGN[place.side[0]][0],
-            va=_ALIGN[place.side[1]][1],
+            ha=_ALIGN[across][0],
+            va=_ALIGN[up][1],
             fontsize=size,
             gid=NAME,
-            arrowprops=line if place.reach > 10 else None,
+            arrowprops=line if reach[best] > 10 else None,
         )
 
 
-class _NamePlace(NamedTuple):
-    """A place for a name beside a dot, in points: its box is left, bottom, right and top."""
-
-    side: tuple[int, int]
-    reach: float
-    shift: tuple[float, float]
-    box: FloatArray
-
-
-def _place(dot: FloatArray, side: tuple[int, int], reach: float, wide: float, tall: float) -> _NamePlace:
-    along = 0.75 * reach if all(side) else reach
-    shift = along * side[0], along * side[1]
-    left, low = (
-        at + by + length * (way - 1) / 2 for at, by, length, way in zip(dot, shift, (wide, tall), side, strict=True)
-    )
-    return _NamePlace(side, reach, shift, np.array([left, low, left + wide, low + tall]))
-
-
-def _cost(place: _NamePlace, dots: FloatArray, taken: Sequence[FloatArray], frame: FloatArray) -> float:
+def _cost(box: FloatArray, dots: FloatArray, taken: Sequence[FloatArray], frame: FloatArray) -> float:
     """Return the cost of a place: dots and names that it covers, and its parts outside of the Axes."""
-    box = place.box
     inside = (dots >= box[:2] - 3.0).all(axis=1) & (dots <= box[2:] + 3.0).all(axis=1)
     overlaps = (np.minimum(box[2:], other[2:]) - np.maximum(box[:2], other[:2]) for other in taken)
     hidden = sum(float(np.prod(np.maximum(sides, 0.0))) for sides in overlaps)
     outside = np.maximum(frame[:2] - box[:2], 0).sum() + np.maximum(box[2:] - frame[2:], 0).sum()
-    return float(inside.sum() + hidden / 20.0 + outside / 5.0 + place.reach / 40.0)
+    return float(inside.sum() + hidden / 20.0 + outside / 5.0)
