@@ -265,6 +265,7 @@ def counted_power(n, difference, apart, level=0.95):
     return power
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("only_a", "only_b"), [(375, 75), (225, 75), (150, 50), (80, 20), (185, 115), (40, 10)])
 def test_plans_of_single_answers_have_the_power_of_the_exact_test(only_a, only_b):
     """The formula finds 68 to 78% here, instead of 80%."""

@@ -295,6 +295,7 @@ def test_a_fit_that_is_impossible_at_the_largest_size_itself() -> None:
     assert curve.interval_at().error.low == 0
 
 
+@pytest.mark.slow
 def test_the_ensemble_never_rises_where_damping_would_let_it() -> None:
     """Four of LCDB's shapes: noisy tails, where the damped change goes back to the last value far out."""
     rng = np.random.default_rng(5)

@@ -363,6 +363,7 @@ def three(rng, n, runs, spread, names="abc"):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("form", ["power", "auto"])
 def test_a_better_learner_and_an_interval_that_contains_0_never_stand_in_one_row(seed, form):
@@ -393,6 +394,7 @@ def test_intervals_of_all_pairs_hold_together():
     assert np.mean(held) > 0.92
 
 
+@pytest.mark.slow
 def test_a_crossing_is_shown_only_where_both_sides_are_significant():
     rng = np.random.default_rng(0)
     open_ended, inside = 0, 0

@@ -51,6 +51,7 @@ def test_two_checkpoints_are_in_order_as_often_as_pairs_of_a_population(r):
     assert found.sum() == pytest.approx(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [3, 5])
 def test_stated_certainty_holds_in_small_pools_of_a_population(count):
     rng, r = np.random.default_rng(0), 0.8

@@ -238,6 +238,7 @@ def test_chances_of_beating_say_what_each_assumes():
     assert "chance that a beats b, new data (normal runs)" in rows
 
 
+@pytest.mark.slow
 @quiet
 @pytest.mark.parametrize("paired", [False, True])
 @pytest.mark.parametrize("runs", [2, 3, 5])
