@@ -990,7 +990,7 @@ def _solve(at: Callable[[FloatArray], FloatArray], grid: FloatArray, target: flo
         return float("inf")
     if reached[0] == 0:
         return float(grid[0])
-    low, high = np.log(grid[reached[0] - 1]), np.log(grid[reached[0]])
+    low, high = np.log(grid[int(reached[0]) - 1 :][:2])
     # Fifty halvings of a step of the grid reach the precision of a float.
     for _ in range(50):
         middle = 0.5 * (low + high)

@@ -202,10 +202,11 @@ def _different_hashes(
     differ = np.flatnonzero(other != -1)
     if not differ.size:
         return []
-    a, b = (models[owner[rows[differ[0]]]] for rows in (first, other))
+    question = int(differ[0])
+    a, b = (models[int(owner[int(rows[question])])] for rows in (first, other))
     pair = f"{brief(a)} and {brief(b)}" if a != b else f"two logs of {brief(a)}"
     count = f"{len(differ):,} of {format_count(len(questions), 'question')}"
-    example = f"{kind}; the first is {brief(questions[differ[0]][1])}"
+    example = f"{kind}; the first is {brief(questions[question][1])}"
     if kind == "prompt_hash":
         return [
             f"{count} were asked with other prompts of {pair} ({example}): the few-shot examples or the chat template "
@@ -244,9 +245,10 @@ def _groups(
     group, names = _one_column([own for own, _ in grouped])
     first, other = _first_and_other(np.concatenate([where for _, where in grouped]), group, len(questions))
     if (bad := np.flatnonzero(other != -1)).size:
-        both = sorted(names[group[rows[bad[0]]]] for rows in (first, other))
+        question = int(bad[0])
+        both = sorted(names[int(group[int(rows[question])])] for rows in (first, other))
         raise InputError(
-            f"the question {brief(questions[bad[0]][1])} is in the groups {list_names(both)}: a question belongs to "
+            f"the question {brief(questions[question][1])} is in the groups {list_names(both)}: a question belongs to "
             "one group."
         )
     lost = np.flatnonzero(first == -1)
