@@ -377,6 +377,7 @@ def test_a_table_far_beyond_the_data_says_so() -> None:
 
 
 def test_predictions_for_infinite_data() -> None:
+    pytest.importorskip("pandas")
     table = quietly(digits()["logreg"].predict, [800, np.inf])
     assert table["n"].tolist() == [800, np.inf]
     assert table["error"][1] == digits()["logreg"].asymptote.estimate

@@ -26,6 +26,13 @@ def independent(rng, runs=100, n=400, shape=(0.4, 1.6)):
     return rng.random((runs, n)) < rng.beta(*shape, n)
 
 
+def test_interval_of_the_mean_is_scipys():
+    errors = independent(np.random.default_rng(3), 12, 150)
+    a = measure_accuracy_distribution(errors, kind="errors", level=0.9)
+    hits = 1 - errors.mean(axis=1)
+    assert (a.accuracy.low, a.accuracy.high) == pytest.approx(stats.t.interval(0.9, 11, hits.mean(), stats.sem(hits)))
+
+
 def test_pmfs_and_distance_are_scipys():
     errors = independent(np.random.default_rng(0), 60, 150)
     a = measure_accuracy_distribution(errors, kind="errors")

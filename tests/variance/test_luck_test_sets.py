@@ -41,6 +41,7 @@ def test_correlations_are_scipys():
     assert pair.correlation.estimate == pytest.approx(theirs.statistic)
     assert pair.pvalue == pytest.approx(theirs.pvalue)
     assert pair.r_squared == pytest.approx(theirs.statistic**2)
+    assert pair.stable  # the true errors of these runs have a standard deviation of 3 points
     p = np.array([p.pvalue for p in c.pairs])
     assert min(q.adjusted for q in c.pairs) == pytest.approx(3 * p.min())
     alone = decompose_variance(b)
