@@ -170,7 +170,8 @@ def fit_isoflops(
     c, log_n, loss, bend, error, rows = (np.array(v) for v in zip(*minima, strict=True))
     law = fit_power_law(c, np.exp(log_n), std=error if weighted else None, level=level)
     a, k = law.exponent, law.coefficient
-    notes = [*given.warnings, *input_warnings(given)]
+    unclear = "the minima of several budgets can rest on one training, which makes intervals too narrow"
+    notes = [*given.warnings, *input_warnings(given, unclear)]
     notes += [Message(f"{budget:.3g} FLOP: left out ({why}).") for budget, why in dropped]
     if len(minima) == 2:
         notes.append("Two budgets fix a power law exactly: there are no intervals.")

@@ -194,7 +194,9 @@ def load_scaling_runs(
             f"{ask('loss', column)}: {table.where(column)} is better if it is higher, by its name. A scaling law is "
             "fitted to a loss; predict accuracies with predict_downstream."
         )
-    if unit is None and bare(column).endswith(("perplexity", "ppl")):
+    # A log perplexity is a loss already.
+    said = re.search(r"(?:(?:^|_)(log)_?)?(?:perplexity|ppl)$", bare(column))
+    if unit is None and said is not None and not said[1]:
         unit = "perplexity"
     mixed = _mixed_settings(table, roles.rest)
     diverged = ~np.isfinite(numbers(table, column))
@@ -386,6 +388,9 @@ def load_trials(
     """
     check_direction_flag(higher_is_better)
     if isinstance(source, Trials):
+        for option, value in (("metric", metric if metric != source.metric else None), ("where", where)):
+            if value is not None:
+                raise InputError(f"{arg(option, value)} is for tables; these trials have been read already.")
         given = source if higher_is_better is None else replace(source, higher_is_better=higher_is_better)
         return given if name is None else replace(given, name=name)
     if _is_plain(source):

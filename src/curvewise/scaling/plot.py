@@ -674,15 +674,14 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 def write_flops(value: float) -> str:
     """Write compute as a power of ten.
 
-    >>> write_flops(1e21), write_flops(5.76e23), write_flops(2e18)
-    ('10²¹', '5.76×10²³', '2×10¹⁸')
+    >>> write_flops(1e21), write_flops(5.76e23), write_flops(2e18), write_flops(9.998e20)
+    ('10²¹', '5.76×10²³', '2×10¹⁸', '10²¹')
     """
     if not 0 < value < math.inf:
         return format_number(value)
-    power = math.floor(math.log10(value) + 1e-12)
-    factor = f"{value / 10.0**power:.3g}"
-    raised = f"10{str(power).translate(_RAISED)}"
-    return raised if factor == "1" else f"{factor}×{raised}"
+    factor, power = f"{value:.2e}".split("e")  # rounded first: 9.998e20 is 10²¹, not 10×10²⁰
+    raised = f"10{str(int(power)).translate(_RAISED)}"
+    return raised if float(factor) == 1 else f"{float(factor):g}×{raised}"
 
 
 _EXPONENT = re.compile(r"\b\d(\.\d+)?e\+\d+\b")

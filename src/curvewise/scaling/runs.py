@@ -20,6 +20,8 @@ FLOPS_OFF = 1.3
 """Ratio of tokens to flops/6N from which the two do not belong to one count of parameters."""
 FEWEST = 6
 """Runs below which five parameters and their uncertainty are not identified."""
+ONE_SIZE = 0.01
+"""Difference of log N, or of log D, up to which two sizes count as one."""
 WHOLE = 1e4
 """Largest value up to which a column of counts must hold whole numbers; larger ones may have been computed."""
 FLAT = 0.05
@@ -120,6 +122,13 @@ class ScalingRuns(RowTable):
         object.__setattr__(self, "metrics", metrics)
         self._set_tokens()
         self._check_loss()
+        for name in () if self.run is None else distinct(self.run):
+            if np.ptp(np.log(sizes := params[self.run == name])) > ONE_SIZE:
+                raise InputError(
+                    f"Run {str(name)!r} has rows of {sizes.min():g} and of {sizes.max():g} parameters: a run is one "
+                    f"training of one model. Say which column names the runs with {arg('columns', {'run': 'COLUMN'})}, "
+                    f"or that none does with {arg('columns', {'run': None})}."
+                )
 
     def _set_tokens(self) -> None:
         """Make tokens of flops where they are not given; where both are, they must belong to these parameters."""
@@ -286,11 +295,13 @@ def check_identified(runs: ScalingRuns, parameters: int = 5, fewest: int = FEWES
 
 def count_sizes(logs: FloatArray) -> int:
     """Return the number of sizes, by their logarithms; sizes that differ by less than 1% count as one."""
-    return 1 + int((np.diff(np.sort(logs)) > 0.01).sum())
+    return 1 + int((np.diff(np.sort(logs)) > ONE_SIZE).sum())
 
 
-def input_warnings(runs: ScalingRuns) -> list[str]:
-    """Return what deserves a look before anything is fitted: duplicates, mixed sources, unclear checkpoints."""
+def input_warnings(
+    runs: ScalingRuns, unclear: str = "they are not independent, so that no intervals are given"
+) -> list[str]:
+    """Return what deserves a look before anything is fitted: duplicates, mixed sources, ``unclear`` checkpoints."""
     notes: list[str] = []
     rows = np.stack([runs.params, runs.tokens, runs.loss])
     rows = rows[:, np.lexsort(rows)]
@@ -320,9 +331,8 @@ def input_warnings(runs: ScalingRuns) -> list[str]:
         )
     if runs.checkpoints == "unclear":
         notes.append(
-            "Rows look like checkpoints of one training, and no column names the run: they are not independent, so "
-            f"that no intervals are given. Name the runs with {arg('columns', {'run': 'COLUMN'})}, or drop the steps "
-            "if each row is a run of its own."
+            f"Rows look like checkpoints of one training, and no column names the run: {unclear}. Name the runs with "
+            f"{arg('columns', {'run': 'COLUMN'})}, or drop the steps if each row is a run of its own."
         )
     return [Message(note) for note in notes]
 
