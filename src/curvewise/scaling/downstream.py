@@ -100,7 +100,9 @@ def predict_downstream(
     if curves.lost:
         which = " and ".join(dict.fromkeys(map(repr, names)))
         notes.append(f"{format_count(curves.lost, 'run')} without a value of {which} left out.")
-    loss_low, loss, loss_high = steps.losses(places, level)
+    with quietly():
+        band = steps.law.prediction(places[:, 0], places[:, 1], interval="prediction", level=level)
+    loss_low, loss, loss_high = (band[end] for end in ("low", "loss", "high"))
     low, accuracy, high = steps.accuracies(loss_low, loss, loss_high, level)
     if given.checkpoints == "unclear":
         notes.append(
@@ -309,13 +311,6 @@ class _Steps:
         size = 4 if chance is None else 3
         self.degrees = max(len(every) - size, 1)
         self.noise = float(np.sqrt((residual**2).sum() / self.degrees))
-
-    def losses(self, places: FloatArray, level: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the predicted task loss with its prediction band: low, estimate, high."""
-        n, d = places.T
-        with quietly():
-            band = self.law.prediction(n, d, interval="prediction", level=level)
-        return band["low"], band["loss"], band["high"]
 
     def accuracies(
         self, loss_low: FloatArray, loss: FloatArray, loss_high: FloatArray, level: float

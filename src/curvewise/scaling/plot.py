@@ -325,8 +325,11 @@ def plot_isoflops(
             ax.plot([at], [loss], "D", color=shade, mec="white", mew=0.7, ms=7, zorder=3.5, gid=MINIMUM, label="_best")
         ax.plot(result.optimum, result.optimum_loss, color=NEUTRAL, lw=1.0, ls="--", zorder=1.5, label="_path")
         log_axis(ax.xaxis, *span)
-        _loss_limits(ax, runs.loss)
-        ax.set(xlabel="parameters", ylabel="loss")
+        # Nearly all losses are shown; those far above the others would flatten the rest.
+        low, high = float(runs.loss.min()), float(np.quantile(runs.loss, 0.97))
+        high = float(runs.loss.max()) if runs.loss.max() - low < 1.6 * (high - low) else high
+        pad = 0.05 * (high - low)
+        ax.set(xlabel="parameters", ylabel="loss", ylim=(low - pad, high + pad))
         if not is_narrow(ax):
             name_ends(ax, [end for end, _, _ in ends], [name for _, name, _ in ends], [tone for _, _, tone in ends])
         key = [(key_dot(INK, "D", 6.0), "minimum of a budget (bars: standard error)")]
@@ -337,14 +340,6 @@ def plot_isoflops(
         lines = _with_powers([result.sentences(), *warned(result)])
         finish(ax, own, key, lines, legend=legend, caption=caption, columns=2 if own else 1)
     return ax
-
-
-def _loss_limits(ax: Axes, loss: FloatArray) -> None:
-    """Show nearly all losses; those far above the others would flatten the rest."""
-    low, high = float(loss.min()), float(np.quantile(loss, 0.97))
-    high = float(loss.max()) if loss.max() - low < 1.6 * (high - low) else high
-    pad = 0.05 * (high - low)
-    ax.set_ylim(low - pad, high + pad)
 
 
 def plot_backtest(

@@ -321,7 +321,10 @@ def input_warnings(
             f"Runs of {len(distinct(runs.source))} sources ({list_names(distinct(runs.source), 4)}) are fitted as one "
             "law: losses on different data or tokens are not comparable. Select one source."
         )
-    gaps = _gaps_at_one_size(runs)
+    # Log losses less the mean of their size, for sizes with many rows: only chance should tell these apart.
+    size, counts = runs._alike("params", "tokens", "unique_tokens")
+    logs = np.log(runs.loss)
+    gaps = (logs - (np.bincount(size, logs) / counts)[size])[counts[size] >= MANY]
     spread = float(np.subtract(*np.quantile(gaps, [0.75, 0.25]))) if len(gaps) else 0.0
     if spread > SWEEP:
         notes.append(
@@ -335,14 +338,6 @@ def input_warnings(
             f"{arg('columns', {'run': 'COLUMN'})}, or drop the steps if each row is a run of its own."
         )
     return [Message(note) for note in notes]
-
-
-def _gaps_at_one_size(runs: ScalingRuns) -> FloatArray:
-    """Return log losses less the mean of their size, for sizes with many rows: only chance should tell these apart."""
-    size, counts = runs._alike("params", "tokens", "unique_tokens")
-    logs = np.log(runs.loss)
-    gaps = logs - (np.bincount(size, logs) / counts)[size]
-    return np.asarray(gaps[counts[size] >= MANY])
 
 
 def check_choice(name: str, value: Any, options: Iterable[str]) -> None:
