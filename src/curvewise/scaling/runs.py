@@ -122,13 +122,23 @@ class ScalingRuns(RowTable):
         object.__setattr__(self, "metrics", metrics)
         self._set_tokens()
         self._check_loss()
-        for name in () if self.run is None else distinct(self.run):
-            if np.ptp(np.log(sizes := params[self.run == name])) > ONE_SIZE:
-                raise InputError(
-                    f"Run {str(name)!r} has rows of {sizes.min():g} and of {sizes.max():g} parameters: a run is one "
-                    f"training of one model. Say which column names the runs with {arg('columns', {'run': 'COLUMN'})}, "
-                    f"or that none does with {arg('columns', {'run': None})}."
-                )
+        if self.run is not None:
+            self._check_runs(self.run)
+
+    def _check_runs(self, run: NDArray[np.str_]) -> None:
+        """Refuse names that models of several sizes share, such as that of a family."""
+        groups = self.groups
+        low, high = np.full(self.count, np.inf), np.zeros(self.count)
+        np.minimum.at(low, groups, self.params)
+        np.maximum.at(high, groups, self.params)
+        unlike = np.flatnonzero(np.log(high / low) > ONE_SIZE)
+        if len(unlike):
+            k = unlike[0]
+            raise InputError(
+                f"Run {str(distinct(run)[k])!r} has rows of {low[k]:g} and of {high[k]:g} parameters: a run is one "
+                f"training of one model. Say which column names the runs with {arg('columns', {'run': 'COLUMN'})}, "
+                f"or that none does with {arg('columns', {'run': None})}."
+            )
 
     def _set_tokens(self) -> None:
         """Make tokens of flops where they are not given; where both are, they must belong to these parameters."""
