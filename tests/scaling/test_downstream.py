@@ -187,3 +187,21 @@ def test_accuracies_that_fall_with_the_loss_are_refused(chance):
         cw.predict_downstream(runs, "quiz", TARGET, chance=chance)
     with pytest.raises(InputError, match="task"):
         cw.predict_downstream(runs, None, TARGET)
+
+
+def test_runs_of_several_sources_are_said():
+    runs = make_runs()
+    runs = ScalingRuns(runs.params, runs.tokens, runs.loss, source=np.resize(["c4", "pile"], 12), metrics=runs.metrics)
+    with pytest.warns(CurvewiseWarning, match=r"Runs of 2 sources \('c4', 'pile'\) are fitted as one law"):
+        cw.predict_downstream(runs, "quiz", TARGET, chance=0.25)
+
+
+@pytest.mark.parametrize("value", [45.0, -1.0])
+def test_no_checkpoint_has_an_accuracy_beyond_its_range(value):
+    """Each checkpoint counts in the second step, not those at the end of a run only."""
+    runs = make_runs(checkpoints=10)
+    accuracy = runs.metrics["quiz_acc"].copy()
+    accuracy[3] = value
+    runs = ScalingRuns(runs.params, runs.tokens, runs.loss, run=runs.run, metrics=runs.metrics | {"quiz_acc": accuracy})
+    with pytest.raises(InputError, match=rf"'quiz_acc' holds {value:g}.*fractions from 0 to 1".replace("-", "[-−]")):
+        cw.predict_downstream(runs, "quiz", TARGET, chance=0.25)

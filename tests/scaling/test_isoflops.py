@@ -151,3 +151,13 @@ def test_runs_that_are_no_budget_are_left_out():
         fit = fit_isoflops(both)
     assert fit.params_exponent.estimate == fit_isoflops(runs).params_exponent.estimate
     assert len(fit.budget) == 5
+
+
+def test_checkpoints_of_unnamed_runs_are_said():
+    # The same nine trainings pass by three budgets. There are intervals, unlike those of a law of such rows.
+    n, c = (v.ravel() for v in np.meshgrid(np.geomspace(3e7, 3e9, 9), [1e18, 1e19, 1e20]))
+    loss = 1.8 + 480 / n**0.35 + 2000 / (c / 6 / n) ** 0.37
+    with pytest.warns(CurvewiseWarning, match="rest on one training, which makes intervals too narrow"):
+        fit = fit_isoflops({"params": n, "flops": c, "loss": loss, "step": c / n})
+    assert fit.params_exponent.width > 0
+    assert "no intervals" not in fit.summary()

@@ -98,3 +98,21 @@ def test_settings_that_differ_are_warned_of(made) -> None:
     assert not load_scaling_runs(table, where={"schedule": "cosine"}).warnings
     remarks = made() | {"remark": ["off centre", "twice", *[None] * 34]}
     assert not load_scaling_runs(remarks).warnings
+
+
+@pytest.mark.parametrize(
+    ("name", "is_loss"), [("val_ppl", False), ("blog_ppl", False), ("log_ppl", True), ("eval/LogPerplexity", True)]
+)
+def test_a_log_perplexity_is_a_loss(name, is_loss):
+    runs = load_scaling_runs({"params": [1e8, 1e9], "tokens": [1e9, 1e10], name: [3.0, 2.5]}, columns={"loss": name})
+    np.testing.assert_allclose(runs.loss, [3.0, 2.5] if is_loss else np.log([3.0, 2.5]))
+
+
+def test_flags_are_true_or_false():
+    table = {"params": [1e8, 1e9, 2e9], "tokens": [1e9, 1e10, 2e10], "loss": [3.0, 2.5, 2.4]}
+    for given in (["yes", "no", None], ["True", "False", ""], [1, 0, 0], ["t", "f", "f"]):
+        assert load_scaling_runs(table | {"outlier": given}).flagged.tolist() == [True, False, False]
+    reasons = table | {"excluded": ["diverged", "", ""]}
+    with pytest.raises(InputError, match="holds 'diverged': flags are true or false"):
+        load_scaling_runs(reasons)
+    assert load_scaling_runs(reasons, columns={"flagged": None}).flagged is None

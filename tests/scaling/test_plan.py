@@ -126,3 +126,15 @@ def test_bad_options_are_refused(options, message):
 def test_a_law_is_needed():
     with pytest.raises(InputError, match="pass what fit_scaling_law gives"):
         cw.plan_scaling_runs({"params": N}, BUDGET)
+
+
+@pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
+def test_the_form_that_is_planned_for_is_the_one_that_leads(made):
+    # One tied law has the largest weight, but the two additive ones together have more: they are what is reported.
+    law = cw.fit_scaling_law(made(noise=0.01, seed=26, sizes=5), form="auto", loss="squares")
+    of_form = {form: sum(w for k, w in law.weights.items() if k.startswith(form)) for form in ("additive", "tied")}
+    assert max(law.weights, key=law.weights.__getitem__).startswith("tied")
+    assert of_form["additive"] > of_form["tied"]
+    # With one exponent for both there would be nothing to narrow, whatever a run may take.
+    with pytest.raises(InputError, match="less than any run takes"):
+        cw.plan_scaling_runs(law, 1e22, quantity="exponent", largest=1.0)

@@ -27,8 +27,17 @@ def test_as_many_runs_as_the_form_has_parameters(made):
 
 def test_checkpoints_do_not_count_as_runs(made):
     runs = made(noise=0.01)
+    runs = _part(runs, runs["params"] > np.unique(runs["params"])[1])
     with pytest.raises(InputError, match="holds 4 runs"):
-        fit_scaling_law(runs | {"run": np.repeat(list("abcd"), 9)})
+        fit_scaling_law(runs | {"run": runs["params"].astype(str)})
+
+
+def test_a_run_is_the_training_of_one_model(made):
+    """A column such as the name of a family would turn models of all sizes into checkpoints of one another."""
+    table = made(noise=0.01) | {"name": np.repeat(list("abcdef"), 6)}
+    with pytest.raises(InputError, match=r"'a' has rows of 2e\+07 and of .* parameters"):
+        load_scaling_runs(table)
+    assert load_scaling_runs(table, columns={"run": None}).checkpoints == "none"
 
 
 @pytest.mark.parametrize(
@@ -57,6 +66,7 @@ def test_two_sizes_do_not_identify_an_exponent(made, name):
 
 
 @quiet
+@pytest.mark.slow
 def test_six_runs_have_a_summary(made):
     law = fit_scaling_law(_part(made(noise=0.002), np.array([0, 7, 14, 21, 28, 33])))
     assert "6 runs" in law.summary()
@@ -237,8 +247,8 @@ def test_a_table_with_two_columns_for_one_role(made):
 
 
 def test_selection_and_groups(made):
-    runs = ScalingRuns(**made(), run=np.repeat([f"r{k}" for k in range(9)], 4))
-    assert (runs.count, len(runs), runs.checkpoints) == (9, 36, "grouped")
+    runs = ScalingRuns(**made(), run=np.resize([f"r{k}" for k in range(6)], 36))
+    assert (runs.count, len(runs), runs.checkpoints) == (6, 36, "grouped")
     part = runs.select(runs.params > 1e8)
     assert len(part) == (runs.params > 1e8).sum()
     np.testing.assert_allclose(part.compute, 6 * part.params * part.tokens)

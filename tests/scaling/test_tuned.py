@@ -134,6 +134,8 @@ def test_failed_trials_are_left_out_and_said():
         (SCORES, {"best_possible": "high"}, "best_possible must hold numbers"),
         (SCORES, {"best_possible": float("nan")}, "must be a number"),
         (SCORES, {"metric": "f1"}, "is for tables"),
+        (load_trials({"f1": SCORES, "accuracy": SCORES}, metric="f1"), {"metric": "accuracy"}, "been read already"),
+        (load_trials(SCORES), {"where": {"model": "mlp"}}, "been read already"),
         ({"value": SCORES}, {}, "does not say whether higher is better"),
         ({"loss": SCORES, "accuracy": SCORES}, {}, "could all be"),
         ({"accuracy": SCORES}, {"higher_is_better": False}, "contradicts"),

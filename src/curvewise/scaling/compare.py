@@ -233,7 +233,6 @@ class Paired(Form):
     base: Form
     moved: tuple[int, ...]
     name: ClassVar[str] = "paired"
-    equation: ClassVar[str] = "two laws"
 
     def __post_init__(self) -> None:
         # The solver asks a form for its names; which there are depends on what is shared.

@@ -95,13 +95,14 @@ def predict_downstream(
     names = _find_columns(given, task)
     places, single = _read_places(at)
     curves = _collect(given, *names)
-    _check_accuracy(curves.end[:, 1], names[1])
     steps = _Steps(curves, chance)
     notes = [*given.warnings, *_check_chance(steps, names[1]), *steps.law.extrapolation(*places.T)]
     if curves.lost:
         which = " and ".join(dict.fromkeys(map(repr, names)))
         notes.append(f"{format_count(curves.lost, 'run')} without a value of {which} left out.")
-    loss_low, loss, loss_high = steps.losses(places, level)
+    with quietly():
+        band = steps.law.prediction(places[:, 0], places[:, 1], interval="prediction", level=level)
+    loss_low, loss, loss_high = (band[end] for end in ("low", "loss", "high"))
     low, accuracy, high = steps.accuracies(loss_low, loss, loss_high, level)
     if given.checkpoints == "unclear":
         notes.append(
@@ -249,12 +250,12 @@ def _read_places(at: Any) -> tuple[FloatArray, bool]:
 class _Curves:
     """Loss and accuracy at the ends of runs and along them.
 
-    ``end`` has a row (loss, accuracy) for each run, ``size`` its N and D; ``points`` are moving averages of ``run``.
+    ``end`` has a row (loss, accuracy) for each run, ``last`` its last row; ``points`` are moving averages of ``run``.
     ``lost`` runs have no loss or no accuracy on the task.
     """
 
     end: FloatArray
-    size: FloatArray
+    last: ScalingRuns
     points: FloatArray
     run: NDArray[np.intp]
     lost: int
@@ -265,15 +266,22 @@ def _collect(runs: ScalingRuns, loss: str, accuracy: str) -> _Curves:
     known = np.isfinite(both).all(axis=1)
     if (both[known, 0] <= 0).any():
         raise InputError(f"holds losses of 0 and below in {loss!r}.", argument="task")
+    outside = both[known & ((both[:, 1] < 0) | (both[:, 1] > 1)), 1]
+    if len(outside):
+        raise InputError(
+            f"{accuracy!r} holds {format_number(float(outside[0]))}: accuracies are fractions from 0 to 1. Divide "
+            "percentages by 100.",
+            argument="task",
+        )
     groups = runs.groups if runs.checkpoints != "unclear" else np.arange(len(runs))
-    end, size, points, owner = [], [], [], []
+    end, last, points, owner = [], [], [], []
     for k in range(int(groups.max()) + 1):
         rows = np.flatnonzero((groups == k) & known)
         if not len(rows):
             continue
         rows = rows[np.argsort(runs.tokens[rows], kind="stable")]
         end.append(both[rows[-LAST:]].mean(axis=0))
-        size.append([runs.params[rows[-1]], runs.tokens[rows[-1]]])
+        last.append(rows[-1])
         kept = both[rows[int(np.ceil(EARLY * len(rows))) if len(rows) > 1 else 0 :]]
         total = np.cumsum(np.vstack([np.zeros(2), kept]), axis=0)
         first = np.maximum(np.arange(len(kept)) - LAST + 1, 0)
@@ -283,17 +291,7 @@ def _collect(runs: ScalingRuns, loss: str, accuracy: str) -> _Curves:
         problem = f"{format_count(len(end), 'run')} with both {loss!r} and {accuracy!r}: at least {FEWEST} are needed."
         raise InputError(problem, argument="runs")
     lost = int(groups.max()) + 1 - len(end)
-    return _Curves(np.array(end), np.array(size), np.vstack(points), np.array(owner), lost)
-
-
-def _check_accuracy(values: FloatArray, name: str) -> None:
-    outside = values[(values < 0) | (values > 1)]
-    if len(outside):
-        raise InputError(
-            f"{name!r} holds {format_number(float(outside[0]))}: accuracies are fractions from 0 to 1. Divide "
-            "percentages by 100.",
-            argument="task",
-        )
+    return _Curves(np.array(end), runs.select(np.array(last)), np.vstack(points), np.array(owner), lost)
 
 
 class _Steps:
@@ -301,22 +299,18 @@ class _Steps:
 
     def __init__(self, curves: _Curves, chance: float | None) -> None:
         self.curves, self.chance = curves, chance
-        n, d = curves.size.T
+        last = curves.last
+        runs = ScalingRuns(
+            last.params, last.tokens, curves.end[:, 0], source=last.source, name="task loss", unit="loss"
+        )
         with quietly():
-            self.law = fit_scaling_law(ScalingRuns(n, d, curves.end[:, 0], name="task loss", unit="loss"))
+            self.law = fit_scaling_law(runs)
         every = np.arange(len(curves.end))
         self.sigmoid = self._fit(every)
         residual = curves.end[:, 1] - _accuracy(self.sigmoid, curves.end[:, 0])
         size = 4 if chance is None else 3
         self.degrees = max(len(every) - size, 1)
         self.noise = float(np.sqrt((residual**2).sum() / self.degrees))
-
-    def losses(self, places: FloatArray, level: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the predicted task loss with its prediction band: low, estimate, high."""
-        n, d = places.T
-        with quietly():
-            band = self.law.prediction(n, d, interval="prediction", level=level)
-        return band["low"], band["loss"], band["high"]
 
     def accuracies(
         self, loss_low: FloatArray, loss: FloatArray, loss_high: FloatArray, level: float
@@ -339,7 +333,7 @@ class _Steps:
     @property
     def drift(self) -> float:
         """Root mean square error of step 2 per factor e of loss below the lowest fitted, by holding out large runs."""
-        compute = self.curves.size.prod(axis=1)
+        compute = self.curves.last.compute
         squares = far = 0.0
         for factor in HELD_OUT:
             kept = compute <= compute.max() / factor * (1 + 1e-9)

@@ -40,6 +40,8 @@ DRIFT = 0.0085
 REACH = 1.5
 """Multiple of the drift in a 95% prediction band. In the backtests of `benchmarks/scaling.py`, with one weight per
 source, 95% of the held-out losses take 1.28 where forms are weighed and 1.62 for a single form."""
+NEAREST = 1e-6
+"""Log errors below this count as this: neither a mean of logarithms nor weights must hang on a lucky hit."""
 NEAREST_LEAST = 8
 """Rows, at least, whose residuals show the noise at a place."""
 
@@ -165,7 +167,7 @@ def _weights(errors: Sequence[FloatArray], count: int) -> FloatArray:
     """Weights by the inverse mean square error, its logarithm averaged over the factors; equal without any."""
     if not errors or count == 1:
         return np.full(count, 1.0 / count)
-    logs = np.stack([0.5 * np.log((e**2).mean(axis=1)) for e in errors])
+    logs = np.stack([0.5 * np.log(np.maximum((e**2).mean(axis=1), NEAREST**2)) for e in errors])
     known = ~np.isnan(logs)
     score = np.where(known, logs, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
     # A member that could not be tried is taken to be as bad as the worst that was.
@@ -730,15 +732,18 @@ class Forecast:
             low_high = np.quantile(self._picked(both, level), ends, axis=0)
             return low_high[:, : len(budgets)], low_high[:, len(budgets) :]
         form, theta = self.leading.data.form, self.leading.theta
-        nodes = budgets if len(budgets) <= NODES else np.linspace(budgets.min(), budgets.max(), NODES)
+        nodes, which_node = np.unique(budgets, return_inverse=True)
+        few = len(nodes) <= NODES
+        if not few:
+            nodes = np.linspace(nodes[0], nodes[-1], NODES)
 
         def value(theta: FloatArray, which: NDArray[np.intp]) -> FloatArray:
             size, loss = best(form, theta, nodes[which % len(nodes)])
             return np.where(which < len(nodes), size, loss)
 
         limits = self.profile.limits(QuantityFamily(2 * len(nodes), value), level).reshape(2, 2, len(nodes))
-        if len(nodes) == len(budgets):
-            return limits[:, 0], limits[:, 1]
+        if few:
+            return limits[:, 0, which_node], limits[:, 1, which_node]
         # Distances from the estimate are smooth in log C, and the estimate itself is exact.
         found = []
         for k in (0, 1):

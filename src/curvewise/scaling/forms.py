@@ -88,7 +88,6 @@ class Form(ABC):
     tokens: float
     name: ClassVar[str]
     names: ClassVar[tuple[str, ...]]
-    equation: ClassVar[str]
     limits: ClassVar[Mapping[str, tuple[float, float]]] = {}
     """Limits of further parameters; papers write those that begin with "log " without their logarithm."""
 
@@ -175,7 +174,6 @@ class Additive(Form):
 
     name: ClassVar[str] = "additive"
     names: ClassVar[tuple[str, ...]] = ("E", "a", "b", "alpha", "beta")
-    equation: ClassVar[str] = "E + A/N^α + B/D^β"
 
     def values(self, theta: FloatArray, at: Place) -> Values:
         """Losses with derivatives."""
@@ -208,7 +206,6 @@ class Tied(Form):
 
     name: ClassVar[str] = "tied"
     names: ClassVar[tuple[str, ...]] = ("E", "a", "b", "alpha")
-    equation: ClassVar[str] = "E + A/N^α + B/D^α"
 
     def values(self, theta: FloatArray, at: Place) -> Values:
         """Losses with derivatives."""
@@ -224,7 +221,6 @@ class Coupled(Form):
 
     name: ClassVar[str] = "coupled"
     names: ClassVar[tuple[str, ...]] = ("E", "a", "b", "alpha", "beta", "g")
-    equation: ClassVar[str] = "E + ((A/N^α)^(1/g) + (B/D^β)^(1/g))^g"
     limits: ClassVar[Mapping[str, tuple[float, float]]] = {"g": (0.1, 4.0)}
 
     def values(self, theta: FloatArray, at: Place) -> Values:
@@ -272,7 +268,6 @@ class Repeated(Form):
 
     name: ClassVar[str] = "repeated"
     names: ClassVar[tuple[str, ...]] = ("E", "a", "b", "alpha", "beta", "log R_D", "log R_N")
-    equation: ClassVar[str] = "E + A/N'^α + B/D'^β"
     limits: ClassVar[Mapping[str, tuple[float, float]]] = dict.fromkeys(names[5:], (np.log(1e-2), np.log(1e4)))
 
     def values(self, theta: FloatArray, at: Place) -> Values:

@@ -65,7 +65,7 @@ class PowerLaw(NamedTuple):
         distance = np.log(x) - self.centre
         centre = self.intercept + self.exponent.estimate * distance
         var = self.covariance[1, 1] + distance**2 * self.covariance[0, 0]
-        half = float(stdtrit(self.degrees, 0.5 + level / 2)) * np.sqrt(var) if self.degrees > 0 else np.nan * distance
+        half = stdtrit(self.degrees, 0.5 + level / 2) * np.sqrt(var)  # NaN without degrees of freedom
         return centre, centre - half, centre + half
 
 
@@ -112,8 +112,7 @@ def fit_power_law(x: ArrayLike, y: ArrayLike, *, std: ArrayLike | None = None, l
     rest = log_y - middle - slope * (log_x - centre)
     scale = float(w @ rest**2) / degrees if degrees > 0 else np.nan
     covariance = np.diag([scale / spread, scale / float(w.sum())])
-    quantile = float(stdtrit(degrees, 0.5 + level / 2)) if degrees > 0 else np.nan
-    half = quantile * np.sqrt(covariance[0, 0])
+    half = float(stdtrit(degrees, 0.5 + level / 2) * np.sqrt(covariance[0, 0]))
     exponent = Interval(slope, slope - half, slope + half, level)
     law = PowerLaw(exponent, exponent, covariance, middle, centre, degrees)
     with np.errstate(over="ignore"):
@@ -170,7 +169,8 @@ def fit_isoflops(
     c, log_n, loss, bend, error, rows = (np.array(v) for v in zip(*minima, strict=True))
     law = fit_power_law(c, np.exp(log_n), std=error if weighted else None, level=level)
     a, k = law.exponent, law.coefficient
-    notes = [*given.warnings, *input_warnings(given)]
+    unclear = "the minima of several budgets can rest on one training, which makes intervals too narrow"
+    notes = [*given.warnings, *input_warnings(given, unclear)]
     notes += [Message(f"{budget:.3g} FLOP: left out ({why}).") for budget, why in dropped]
     if len(minima) == 2:
         notes.append("Two budgets fix a power law exactly: there are no intervals.")

@@ -14,6 +14,7 @@ from curvewise.errors import InputError, Message, arg, either, list_names, sugge
 from curvewise.scaling.fit import (
     EMPHASES,
     FAMILY,
+    NEAREST,
     Design,
     Forecast,
     Quantity,
@@ -542,10 +543,6 @@ def write_fitted(value: Interval) -> str:
     ('0.5 (fixed)', '0.50 [0.40, 0.60]')
     """
     return format_interval(value) if value.width != 0 else f"{format_number(value.estimate, 3)} (fixed)"
-
-
-NEAREST = 1e-6
-"""Log errors below this count as this: a geometric mean must not hang on a lucky hit."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -68,17 +68,18 @@ _LOSSES = (
 
 MOST_SETTINGS = 12
 """Different texts in a column up to which it is taken for a setting, and not for the names of runs."""
+_FLAGS = {"true": True, "1": True, "1.0": True, "yes": True, "y": True, "t": True} | dict.fromkeys(
+    ("false", "0", "0.0", "no", "n", "f", ""), False
+)
 _TIMES = {"k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
 
 
 def read_amount(cell: Any) -> Any:
     """Read 1.3B as 1.3e9; leave other cells as they are."""
     text = cell.strip().lower() if isinstance(cell, str) else ""
-    if len(text) > 1 and text[-1] in _TIMES:
-        try:
+    if text[-1:] in _TIMES:
+        with suppress(ValueError):
             return float(text[:-1]) * _TIMES[text[-1]]
-        except ValueError:
-            return cell
     return cell
 
 
@@ -194,7 +195,9 @@ def load_scaling_runs(
             f"{ask('loss', column)}: {table.where(column)} is better if it is higher, by its name. A scaling law is "
             "fitted to a loss; predict accuracies with predict_downstream."
         )
-    if unit is None and bare(column).endswith(("perplexity", "ppl")):
+    # A log perplexity is a loss already.
+    said = re.search(r"(?:(?:^|_)(log)_?)?(?:perplexity|ppl)$", bare(column))
+    if unit is None and said is not None and not said[1]:
         unit = "perplexity"
     mixed = _mixed_settings(table, roles.rest)
     diverged = ~np.isfinite(numbers(table, column))
@@ -216,8 +219,14 @@ def load_scaling_runs(
     if "source" in roles:
         fields["source"] = np.array(names_in(table, roles["source"]))
     if "flagged" in roles:
-        cells = [str(cell).strip().lower() for cell in table.columns[roles["flagged"]]]
-        fields["flagged"] = np.isin(cells, ["true", "1", "1.0", "yes", "y"])
+        column = roles["flagged"]
+        cells = ["" if is_missing(cell) else str(cell).strip().lower() for cell in table.columns[column]]
+        if unknown := [cell for cell in cells if cell not in _FLAGS]:
+            raise InputError(
+                f"{table.where(column)} holds {unknown[0]!r}: flags are true or false. Write them so, or leave the "
+                f"column out with {ask('flagged', None)}."
+            )
+        fields["flagged"] = np.array([_FLAGS[cell] for cell in cells])
     return ScalingRuns(
         **fields,
         metrics=_metrics(table, roles.rest, metrics),
@@ -386,6 +395,9 @@ def load_trials(
     """
     check_direction_flag(higher_is_better)
     if isinstance(source, Trials):
+        for option, value in (("metric", metric if metric != source.metric else None), ("where", where)):
+            if value is not None:
+                raise InputError(f"{arg(option, value)} is for tables; these trials have been read already.")
         given = source if higher_is_better is None else replace(source, higher_is_better=higher_is_better)
         return given if name is None else replace(given, name=name)
     if _is_plain(source):

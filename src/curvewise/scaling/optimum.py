@@ -438,9 +438,9 @@ def measure_sensitivity(
     ratio = tokens / params
     # Without an interval (too few budgets, unclear checkpoints) there is nothing to leave.
     known = not np.isnan([interval.low, interval.high]).any()
-    outside = {
-        name: r for name, r in zip(windows, ratio, strict=True) if known and np.isfinite(r) and r not in interval
-    }
+    # Of exact losses the interval has no width: an answer that is the same in all digits shown does not leave it.
+    moved = np.abs(np.log(ratio / ratio[0])) > NEAR
+    outside = {name: r for name, r, m in zip(windows, ratio, moved, strict=True) if known and m and r not in interval}
     answers = ", ".join(f"{r:.3g} {name}" for name, r in outside.items())
     at = f"{budget:.3g} FLOP" + (f", {whence}," if whence else "")
     note = Message(

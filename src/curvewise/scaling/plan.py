@@ -246,7 +246,7 @@ class _Planner:
         if law.form == "repeated":
             problem = "is one of repeated data, which is not planned for: fit runs of one epoch."
             raise InputError(problem, argument="law")
-        name = law.form if law.form != "auto" else max(law.weights, key=lambda k: law.weights[k]).partition(",")[0]
+        name = law._forecast.leading.design[0]
         self.name, self.loss, self.quantity, self.log_budget, self.level = name, law.loss, quantity, log_budget, level
         self.runs = _last_rows(law.runs)
         with quietly():

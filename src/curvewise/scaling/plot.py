@@ -325,8 +325,11 @@ def plot_isoflops(
             ax.plot([at], [loss], "D", color=shade, mec="white", mew=0.7, ms=7, zorder=3.5, gid=MINIMUM, label="_best")
         ax.plot(result.optimum, result.optimum_loss, color=NEUTRAL, lw=1.0, ls="--", zorder=1.5, label="_path")
         log_axis(ax.xaxis, *span)
-        _loss_limits(ax, runs.loss)
-        ax.set(xlabel="parameters", ylabel="loss")
+        # Nearly all losses are shown; those far above the others would flatten the rest.
+        low, high = float(runs.loss.min()), float(np.quantile(runs.loss, 0.97))
+        high = float(runs.loss.max()) if runs.loss.max() - low < 1.6 * (high - low) else high
+        pad = 0.05 * (high - low)
+        ax.set(xlabel="parameters", ylabel="loss", ylim=(low - pad, high + pad))
         if not is_narrow(ax):
             name_ends(ax, [end for end, _, _ in ends], [name for _, name, _ in ends], [tone for _, _, tone in ends])
         key = [(key_dot(INK, "D", 6.0), "minimum of a budget (bars: standard error)")]
@@ -337,14 +340,6 @@ def plot_isoflops(
         lines = _with_powers([result.sentences(), *warned(result)])
         finish(ax, own, key, lines, legend=legend, caption=caption, columns=2 if own else 1)
     return ax
-
-
-def _loss_limits(ax: Axes, loss: FloatArray) -> None:
-    """Show nearly all losses; those far above the others would flatten the rest."""
-    low, high = float(loss.min()), float(np.quantile(loss, 0.97))
-    high = float(loss.max()) if loss.max() - low < 1.6 * (high - low) else high
-    pad = 0.05 * (high - low)
-    ax.set_ylim(low - pad, high + pad)
 
 
 def plot_backtest(
@@ -677,15 +672,14 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 def write_flops(value: float) -> str:
     """Write compute as a power of ten.
 
-    >>> write_flops(1e21), write_flops(5.76e23), write_flops(2e18)
-    ('10²¹', '5.76×10²³', '2×10¹⁸')
+    >>> write_flops(1e21), write_flops(5.76e23), write_flops(2e18), write_flops(9.998e20)
+    ('10²¹', '5.76×10²³', '2×10¹⁸', '10²¹')
     """
     if not 0 < value < math.inf:
         return format_number(value)
-    power = math.floor(math.log10(value) + 1e-12)
-    factor = f"{value / 10.0**power:.3g}"
-    raised = f"10{str(power).translate(_RAISED)}"
-    return raised if factor == "1" else f"{factor}×{raised}"
+    factor, power = f"{value:.2e}".split("e")  # rounded first: 9.998e20 is 10²¹, not 10×10²⁰
+    raised = f"10{str(int(power)).translate(_RAISED)}"
+    return raised if float(factor) == 1 else f"{float(factor):g}×{raised}"
 
 
 _EXPONENT = re.compile(r"\b\d(\.\d+)?e\+\d+\b")

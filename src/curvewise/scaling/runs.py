@@ -20,6 +20,8 @@ FLOPS_OFF = 1.3
 """Ratio of tokens to flops/6N from which the two do not belong to one count of parameters."""
 FEWEST = 6
 """Runs below which five parameters and their uncertainty are not identified."""
+ONE_SIZE = 0.01
+"""Difference of log N, or of log D, up to which two sizes count as one."""
 WHOLE = 1e4
 """Largest value up to which a column of counts must hold whole numbers; larger ones may have been computed."""
 FLAT = 0.05
@@ -120,6 +122,23 @@ class ScalingRuns(RowTable):
         object.__setattr__(self, "metrics", metrics)
         self._set_tokens()
         self._check_loss()
+        if self.run is not None:
+            self._check_runs(self.run)
+
+    def _check_runs(self, run: NDArray[np.str_]) -> None:
+        """Refuse names that models of several sizes share, such as that of a family."""
+        groups = self.groups
+        low, high = np.full(self.count, np.inf), np.zeros(self.count)
+        np.minimum.at(low, groups, self.params)
+        np.maximum.at(high, groups, self.params)
+        unlike = np.flatnonzero(np.log(high / low) > ONE_SIZE)
+        if len(unlike):
+            k = unlike[0]
+            raise InputError(
+                f"Run {str(distinct(run)[k])!r} has rows of {low[k]:g} and of {high[k]:g} parameters: a run is one "
+                f"training of one model. Say which column names the runs with {arg('columns', {'run': 'COLUMN'})}, "
+                f"or that none does with {arg('columns', {'run': None})}."
+            )
 
     def _set_tokens(self) -> None:
         """Make tokens of flops where they are not given; where both are, they must belong to these parameters."""
@@ -286,11 +305,13 @@ def check_identified(runs: ScalingRuns, parameters: int = 5, fewest: int = FEWES
 
 def count_sizes(logs: FloatArray) -> int:
     """Return the number of sizes, by their logarithms; sizes that differ by less than 1% count as one."""
-    return 1 + int((np.diff(np.sort(logs)) > 0.01).sum())
+    return 1 + int((np.diff(np.sort(logs)) > ONE_SIZE).sum())
 
 
-def input_warnings(runs: ScalingRuns) -> list[str]:
-    """Return what deserves a look before anything is fitted: duplicates, mixed sources, unclear checkpoints."""
+def input_warnings(
+    runs: ScalingRuns, unclear: str = "they are not independent, so that no intervals are given"
+) -> list[str]:
+    """Return what deserves a look before anything is fitted: duplicates, mixed sources, ``unclear`` checkpoints."""
     notes: list[str] = []
     rows = np.stack([runs.params, runs.tokens, runs.loss])
     rows = rows[:, np.lexsort(rows)]
@@ -310,7 +331,10 @@ def input_warnings(runs: ScalingRuns) -> list[str]:
             f"Runs of {len(distinct(runs.source))} sources ({list_names(distinct(runs.source), 4)}) are fitted as one "
             "law: losses on different data or tokens are not comparable. Select one source."
         )
-    gaps = _gaps_at_one_size(runs)
+    # Log losses less the mean of their size, for sizes with many rows: only chance should tell these apart.
+    size, counts = runs._alike("params", "tokens", "unique_tokens")
+    logs = np.log(runs.loss)
+    gaps = (logs - (np.bincount(size, logs) / counts)[size])[counts[size] >= MANY]
     spread = float(np.subtract(*np.quantile(gaps, [0.75, 0.25]))) if len(gaps) else 0.0
     if spread > SWEEP:
         notes.append(
@@ -320,19 +344,10 @@ def input_warnings(runs: ScalingRuns) -> list[str]:
         )
     if runs.checkpoints == "unclear":
         notes.append(
-            "Rows look like checkpoints of one training, and no column names the run: they are not independent, so "
-            f"that no intervals are given. Name the runs with {arg('columns', {'run': 'COLUMN'})}, or drop the steps "
-            "if each row is a run of its own."
+            f"Rows look like checkpoints of one training, and no column names the run: {unclear}. Name the runs with "
+            f"{arg('columns', {'run': 'COLUMN'})}, or drop the steps if each row is a run of its own."
         )
     return [Message(note) for note in notes]
-
-
-def _gaps_at_one_size(runs: ScalingRuns) -> FloatArray:
-    """Return log losses less the mean of their size, for sizes with many rows: only chance should tell these apart."""
-    size, counts = runs._alike("params", "tokens", "unique_tokens")
-    logs = np.log(runs.loss)
-    gaps = logs - (np.bincount(size, logs) / counts)[size]
-    return np.asarray(gaps[counts[size] >= MANY])
 
 
 def check_choice(name: str, value: Any, options: Iterable[str]) -> None:

@@ -464,25 +464,20 @@ def _find_crossing(pair: _Pair, most: int) -> tuple[Interval, int]:
     times = int((lead[1:] != lead[:-1]).sum())
     crossing = float(every[lead.argmax()]) if lead.any() else np.inf
 
-    def ends(budgets: NDArray[np.intp]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def ends(budgets: NDArray[np.intp]) -> tuple[float, float]:
+        """Return the first budget after those significantly behind, and the first one significantly ahead."""
         _, low, high = pair.differences(budgets.tolist())
-        return (high < 0, low > 0) if side > 0 else (low > 0, high < 0)  # significantly behind, significantly ahead
+        behind, ahead = (high < 0, low > 0) if side > 0 else (low > 0, high < 0)
+        before, after = budgets[behind & (budgets < crossing)], budgets[ahead & (budgets >= crossing)]
+        return float(before.max(initial=0)) + 1, float(after.min()) if len(after) else np.inf
 
     coarse = np.unique(np.geomspace(1, most, CANDIDATES).round().astype(np.intp))
-    behind, ahead = ends(coarse)
-    before = coarse[behind & (coarse < crossing)]
-    after = coarse[ahead & (coarse >= crossing)]
-    low, high = (int(before.max()) + 1 if len(before) else 1), (float(after.min()) if len(after) else np.inf)
+    low, high = ends(coarse)
     # The coarse budgets skip some: look at those next to the two limits.
-    wide = [(a, b) for a, b in pairwise(coarse.tolist()) if b - a > 1 and (a == low - 1 or b == high)]
-    for first, last in wide:
-        fine = np.arange(first, last + 1)
-        behind, ahead = ends(fine)
-        if first == low - 1:
-            low = int(fine[behind & (fine < crossing)].max(initial=low - 1)) + 1
-        if last == high:
-            high = float(fine[ahead & (fine >= crossing)].min(initial=int(high)))
-    return Interval(crossing, float(low), high, pair.level), times
+    wide = [np.arange(a, b + 1) for a, b in pairwise(coarse.tolist()) if a == low - 1 or b == high]
+    if wide:
+        low, high = ends(np.concatenate(wide))
+    return Interval(crossing, low, high, pair.level), times
 
 
 def _search_warnings(trials: Trials) -> list[str]:
