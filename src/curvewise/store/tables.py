@@ -206,7 +206,8 @@ def risk_table(folder: Path) -> Table:
     rows = []
     for record in runs:
         given = record["coordinates"].items()
-        plain = {k: v for k, v in given if k not in HASHES and not isinstance(v, Mapping | list)}
+        plain = {k: v for k, v in given if k not in HASHES and not isinstance(v, Mapping)}
+        plain = {k: setting_text(v) if isinstance(v, list) else v for k, v in plain.items()}
         seeds = {k: v for k, v in plain.items() if k.endswith("_seed")}
         if seeds and "seed" not in plain:
             plain = {k: v for k, v in plain.items() if k not in seeds}
@@ -563,9 +564,9 @@ def export_store(store: AnyPath, path: AnyPath, *, overwrite: bool = False) -> P
     Its columns are id and status; the coordinates, with the keys of nested ones joined by dots, and
     ``subset``, the hash of the training examples, called ``subset_digest``;
     the metrics, called ``metrics.…`` where a coordinate has their name; ``failure``, the first line
-    of the error; ``notes``; and what it was made with, ``environment.…``. Lists are JSON text, and
-    so is all of a column that holds values of several types. In a CSV file, texts that a
-    spreadsheet would take for formulas get an apostrophe.
+    of the error, or the last of a traceback; ``notes``; and what it was made with,
+    ``environment.…``. Lists are JSON text, and so is all of a column that holds values of several
+    types. In a CSV file, texts that a spreadsheet would take for formulas get an apostrophe.
 
     Parameters
     ----------
@@ -644,12 +645,14 @@ def _cells(run: Run) -> Cells:
     packages = about.pop("packages", None)
     if isinstance(packages, Mapping):
         about |= {f"packages.{k}": packages[k] for k in PACKAGES if k in packages}
+    told = (run.error or "").strip().partition("\n")[0].rstrip()
     return {
         ("", "id"): run.id,
         ("", "status"): run.status,
         **_flat(("coordinates",), run.coordinates),
         **{("metrics", k): None if math.isnan(v) else v for k, v in run.metrics.items()},
-        ("end", "failure"): next(iter((run.error or "").strip().splitlines()), None),
+        # The first line of a traceback says nothing.
+        ("end", "failure"): reason_of(run.error or "") if told.startswith("Traceback ") else told or None,
         ("end", "notes"): " ".join(run.notes) or None,
         **_flat(("environment",), about),
     }
