@@ -321,7 +321,8 @@ def twin_records(records: Mapping[Path, Mapping[str, Any]]) -> TwinRecords:
     factors: dict[float, None] = {}
     # Several weights may have been nudged in copies of one run. One counts, as pairs must not share a run: that of
     # the lowest seed, which depends neither on the order of a plan nor on the names of folders.
-    for path, record in sorted(records.items(), key=lambda item: (_nudged_weight(item[1]), item[0].name)):
+    weights = {path: int(record["coordinates"].get("poke_seed") or 0) for path, record in records.items()}
+    for path, record in sorted(records.items(), key=lambda item: (weights[item[0]], item[0].name)):
         if path in undone:
             continue
         about = dict(record["coordinates"])
@@ -365,10 +366,6 @@ def twin_records(records: Mapping[Path, Mapping[str, Any]]) -> TwinRecords:
         notes.append(f"the runs share their seed of {shared}: different seeds are those of the other sources only")
     twins = {int(e) if e.is_integer() else e: [nudged[e][key] for key in joined] for e in epochs}
     return TwinRecords(reference, twins, notes)
-
-
-def _nudged_weight(record: Mapping[str, Any]) -> int:
-    return int(record["coordinates"].get("poke_seed") or 0)
 
 
 @dataclass(frozen=True)

@@ -214,7 +214,7 @@ class Study(StudySpec):
             )
         if not kept:
             raise _nothing(runs, f"a measured {name}", _RUN)
-        notes = [*_notes(runs, kept, name), *_mixed(kept, metric)]
+        notes = [*_notes(runs, kept, name), *_mixed(kept, metric), *self.leaks(evaluation)]
         warn_all(notes)
         rows = measured_rows({r.job.id: r.record for r in kept}, name)
         labels = {k: _column(v) for k, v in _coordinates(self, kept).items()}
