@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from curvewise.errors import InputError, MissingDependencyError
 from curvewise.nn.architectures import ARCHITECTURES
 from curvewise.nn.devices import one_thread
 from curvewise.nn.engine import train
-from curvewise.nn.networks import features_of, head_of, initial_network, make_network, restore_network
+from curvewise.nn.networks import check_logits, features_of, head_of, initial_network, make_network, restore_network
 from curvewise.nn.task import Assignment, Examples, Keep
 from curvewise.nn.training import ROW_ARCHITECTURES, SMALLEST_SIDES, Training
 
@@ -340,6 +341,18 @@ def test_training_for_no_epoch_leaves_the_initial_network(kind: str) -> None:
         weights = found.checkpoints["end"]
         assert state.keys() == weights.keys()
         assert all(np.array_equal(state[k].numpy(), weights[k]) for k in weights)
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 1)])
+def test_a_binary_network_that_is_wrapped_as_the_message_says(shape: tuple[int, ...]) -> None:
+    outputs = torch.tensor([0.5, -2.0, 3.0]).reshape(shape)
+    with pytest.raises(InputError, match="wrap it in a module") as said:
+        check_logits(outputs, 3, 2)
+    remedy = re.search(r"returns (torch\.stack\(.*\)) of its logits z, flattened", str(said.value))
+    assert remedy is not None
+    logits = eval(remedy[1], {"torch": torch, "z": outputs.flatten()})
+    check_logits(logits, 3, 2)
+    torch.testing.assert_close(logits.softmax(dim=1)[:, 1], outputs.flatten().sigmoid())
 
 
 def test_the_state_of_torch_stays() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
+import traceback
 
 import numpy as np
 import pandas as pd
@@ -58,6 +59,15 @@ def test_every_run_is_a_row(tmp_path, ending):
         else:
             assert row["failure"] == "ValueError: no luck"
             assert row["sizes"] == "[1, 2]"
+
+
+def test_the_failure_of_a_traceback_is_its_reason(tmp_path):
+    try:
+        int("many")
+    except ValueError:
+        write_run(tmp_path / "store", {"learner": "a"}, error=traceback.format_exc())  # as a study does
+    (row,) = read(export_store(tmp_path / "store", tmp_path / "runs.csv"))
+    assert row["failure"] == "ValueError: invalid literal for int() with base 10: 'many'"
 
 
 @pytest.mark.parametrize("ending", ["csv", "json", "parquet"])

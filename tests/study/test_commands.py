@@ -147,10 +147,11 @@ def test_a_study_from_run_to_report(call, file):
     assert "How does the error fall with data?" not in outcome.out  # the page has it
     more = call("study", "report", file, "--verbose", "--format", "markdown").out
     assert "How does the error fall with data?" in more
-    document = call("study", "report", file, "--out", file.parent / "other", "--json").document
+    other = ("--out", file.parent / "other", "--format", "html")
+    document = call("study", "report", file, *other, "--json").document
     assert len(document["errors"]["n"]) == 6
     assert document["variance"]["tree, n=200"]["runs"] == 5
-    assert (file.parent / "other" / "report.md").is_file()
+    assert (file.parent / "other" / "report.html").is_file()
 
 
 def test_a_plan_that_cannot_be_made_has_the_exit_status_one(call, file):
@@ -229,27 +230,24 @@ def test_any_command_can_be_interrupted(call, file, monkeypatch):
     assert (done.code, done.out, done.err) == (130, "", "curvewise: Interrupted.\n")
 
 
-def test_a_disk_that_is_full_while_a_report_is_written(call, file, monkeypatch):
-    call("study", "run", file, "--workers", 0)
-
+def test_a_disk_that_is_full_while_a_report_is_written(call, finished, monkeypatch):
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("curvewise.report.export.export_report", full)
     monkeypatch.setattr("curvewise.report.export_report", full)
-    done = call("study", "report", file, "--format", "markdown")
+    done = call("study", "report", finished, "--format", "markdown")
     assert done.code == 1
     said = " ".join(done.err.split())
-    assert f"The report cannot be written to {file.parent}/tiny-report: No space left" in said
+    assert f"The report cannot be written to {finished.parent}/tiny-report: No space left" in said
 
 
-def test_fresh_makes_the_runs_anew(call, file):
-    call("study", "run", file, "--workers", 0)
-    store = file.parent / "tiny-runs"
+def test_fresh_makes_the_runs_anew(call, finished):
+    store = finished.parent / "tiny-runs"
     before = {p.name: p.stat().st_ino for p in store.glob("?" * 20)}
-    call("study", "run", file, "--workers", 0)
+    call("study", "run", finished, "--workers", 0)
     assert {p.name: p.stat().st_ino for p in store.glob("?" * 20)} == before
-    call("study", "run", file, "--workers", 0, "--fresh")
+    call("study", "run", finished, "--workers", 0, "--fresh")
     after = {p.name: p.stat().st_ino for p in store.glob("?" * 20)}
     assert after.keys() == before.keys()
     assert all(after[k] != before[k] for k in after)
@@ -293,7 +291,8 @@ def test_a_report_tells_what_to_beware_of_once_and_whose_it_is(call, file):
         assert all(any(f": {w.split('. ')[0].rstrip('.')}. " in f"{t} " for t in told) for w in fits)
 
 
-def test_three_learners_are_ranked(call, file):
+def test_three_learners_are_ranked(call, finished):
+    file = finished
     file.write_text(SMALL.replace("[design]", THIRD))
     call("study", "run", file, "--workers", 0)
     document = call("study", "report", file, "--json", "--format", "markdown").document

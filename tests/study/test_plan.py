@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from curvewise.errors import InputError, MissingDependencyError
+from curvewise.errors import CurvewiseWarning, InputError, MissingDependencyError
 from curvewise.nn.task import Keep, Trained
 from curvewise.nn.training import Training
 from curvewise.store.write import write_run
@@ -719,3 +719,20 @@ def test_a_few_seconds_are_not_promised_beside_runs_of_unknown_time(tmp_path):
     text = study.plan(measure=False).sentences()
     assert "They take" not in text
     assert "The time of 9 runs (program) is unknown" in text
+
+
+def test_an_evaluation_set_that_is_trained_on_is_told(tmp_path):
+    x, y = np.random.default_rng(0).random((60, 2)), np.arange(60) % 3
+    own, other = Dataset(x, y), Dataset(x + 1, y)
+    learner = {"bayes": Learner(estimator="sklearn.naive_bayes:GaussianNB")}
+    sets = {"same": Evaluation(own), "other": Evaluation(other)}
+    study = Study(own, learner, Design(sizes=[12], folds=1), sets, folder=tmp_path)
+    (told,) = [w for w in study.plan(measure=False).warnings if "is the data of the study" in w]
+    assert told.startswith("evaluate.same ")
+    study.run(workers=0, progress=False)
+    with pytest.warns(CurvewiseWarning, match="evaluate.same is the data of the study"):
+        assert told in study.measurements(evaluation="same").notes
+    assert told not in study.measurements(evaluation="other").notes
+    # With a test set of its own, that is what is evaluated.
+    tested = replace(study, data=replace(own, test_x=x[:9] + 2, test_y=y[:9]))
+    assert tested.leaks("other") == []

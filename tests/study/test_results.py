@@ -86,6 +86,10 @@ def test_other_metrics_and_other_sets(tmp_path):
     shifted = study.measurements(evaluation="shifted")
     expected = [np.mean(said(j, "shifted", 20) != DATA.test_y[:20]) for j in study.jobs]
     np.testing.assert_allclose(shifted.error, expected)
+    # The name that its column has in frame() and in the store is another way to ask for the same.
+    named = study.measurements("error.shifted")
+    assert (named.error.tolist(), named.unit) == (shifted.error.tolist(), shifted.unit)
+    assert cw.load_measurements(study.runs_folder, metric="error.shifted").unit == shifted.unit
     loss = study.measurements("loss", learner="wide", n=24)
     assert loss.unit.name == "loss"
     assert loss.error.tolist() == [25.0] * 3

@@ -10,8 +10,8 @@ import platform
 import re
 import threading
 import warnings
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -145,7 +145,7 @@ def steady_kernels() -> Iterator[None]:
 
 
 @contextmanager
-def reproducible(kernels: set[str] | None = None) -> Iterator[None]:
+def reproducible(kernels: set[str] | None = None, *, compiles: bool = True) -> Iterator[None]:
     """Use deterministic kernels and honest float32 inside the block; put everything back after.
 
     Other threads wait meanwhile. A kernel that has no deterministic version is used all the same:
@@ -155,10 +155,21 @@ def reproducible(kernels: set[str] | None = None) -> Iterator[None]:
     ----------
     kernels : set of str, optional
         The names of such kernels are added to it.
+    compiles : bool
+        Whether kernels may be compiled inside the block. Where none are, torch's compiler need not be imported,
+        which takes as long as the rest of torch.
     """
-    # use_deterministic_algorithms imports it: done here, before anything is set or caught.
-    import torch._dynamo
+    import torch
 
+    # use_deterministic_algorithms sets this and the compiler, which it imports.
+    set_strict: Callable[..., None] = torch._C._set_deterministic_algorithms
+    limits: AbstractContextManager[Any] = nullcontext()
+    if compiles:
+        import torch._dynamo  # here, before anything is set or caught
+
+        set_strict = torch.use_deterministic_algorithms
+        # Beyond its limit torch would run a further architecture without compiling it, which rounds differently.
+        limits = torch._dynamo.config.patch({"recompile_limit": 10**6, "accumulated_recompile_limit": 10**6})
     # Sums on a CPU are cut into as many parts as there are threads.
     with ONE_AT_A_TIME, steady_kernels(), one_thread():
         strict = torch.are_deterministic_algorithms_enabled()
@@ -166,17 +177,15 @@ def reproducible(kernels: set[str] | None = None) -> Iterator[None]:
         filling = torch.utils.deterministic
         fill = filling.fill_uninitialized_memory  # type: ignore[attr-defined]
         try:
-            torch.use_deterministic_algorithms(True, warn_only=True)
+            set_strict(True, warn_only=True)
             # Filling new memory makes reads of it repeatable, at a cost; nothing here reads what it did not write.
             filling.fill_uninitialized_memory = False  # type: ignore[attr-defined]
-            # Beyond its limit torch would run a further architecture without compiling it, which rounds differently.
-            limits = {"recompile_limit": 10**6, "accumulated_recompile_limit": 10**6}
-            with torch._dynamo.config.patch(limits), warnings.catch_warnings():
+            with limits, warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message="TensorFloat32 tensor cores")
                 _divert_to(set() if kernels is None else kernels)
                 yield
         finally:
-            torch.use_deterministic_algorithms(strict, warn_only=warn_only)
+            set_strict(strict, warn_only=warn_only)
             filling.fill_uninitialized_memory = fill  # type: ignore[attr-defined]
 
 

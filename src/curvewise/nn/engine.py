@@ -140,14 +140,20 @@ def _train_whole(
         setup = replace(setup, compiled=setup.compiled and options["compile"])
         setup = setup if body is None else _on_body(setup, body)
         kernels: set[str] = set()
+        compiles = body is not None or _may_compile(training, place)
         work = _train_batch(setup, goal, assignments, numbers, options["in_flight"], kernels)
         while True:
             # Entered for each result anew: the settings of torch are the caller's own between two results.
-            with reproducible(kernels):
+            with reproducible(kernels, compiles=compiles):
                 done = next(work, None)
             if done is None:
                 break
             yield done
+
+
+def _may_compile(training: Training, device: torch.device) -> bool:
+    """Return whether kernels may be compiled: ours are on a GPU only, networks from elsewhere may do as they like."""
+    return device.type == "cuda" or ":" in training.architecture
 
 
 MOST_MEASURING = 15.0
@@ -163,7 +169,7 @@ def measure_seconds(
     earlier are counted whole.
     """
     place, training = find_device(device), settle_training(training, examples.outputs)
-    body = None
+    body, compiles = None, _may_compile(training, place)
     if training.trained == "head":
         body = draw_network(training, examples.shape, examples.outputs, 0, folder)
         head = head_of(body)[1]
@@ -175,7 +181,7 @@ def measure_seconds(
     setup = _setup(training, examples, training.batch_for(n), place, folder)
     setup = setup if body is None else _on_body(setup, body.to(place))
     try:
-        with reproducible(), torch.random.fork_rng(devices=[place] if setup.cuda else []):
+        with reproducible(compiles=compiles), torch.random.fork_rng(devices=[place] if setup.cuda else []):
             if _draws_numbers(setup, setup.network()):
                 lanes: list[Lane] = [make_single(replace(setup, compiled=False))()]
             else:
@@ -517,7 +523,7 @@ def _train_heads(
         name, head = head_of(body)
         kernels: set[str] = set()
         own, layer = [assignments[i] for i in numbers], _head_training(training, head)
-        with reproducible(kernels):
+        with reproducible(kernels, compiles=_may_compile(training, place)):
             few = replace(examples, x=examples.x[:8], y=examples.y[:8])
             inputs = _features(body, few if training.augmentation else examples, place, stream)
             factor = _factor(body, head, inputs, resident(examples, place, stream))

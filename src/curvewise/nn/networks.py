@@ -639,7 +639,8 @@ def check_logits(logits: Tensor, examples: int, classes: int) -> None:
     if shape in ((examples,), (examples, 1)):
         raise InputError(
             f"returned shape {shape} for {examples} examples, one number each: give logits of two classes. For a "
-            "binary network wrap it in a module that returns torch.stack([-z, z], dim=-1) of its logit z.",
+            "binary network wrap it in a module that returns torch.stack([0 * z, z], dim=-1) of its logits z, "
+            "flattened.",  # [-z, z] would have the probabilities and the loss of 2z
             argument="model",
         )
     if len(shape) != 2 or shape[0] != examples:

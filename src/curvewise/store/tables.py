@@ -206,7 +206,8 @@ def risk_table(folder: Path) -> Table:
     rows = []
     for record in runs:
         given = record["coordinates"].items()
-        plain = {k: v for k, v in given if k not in HASHES and not isinstance(v, Mapping | list)}
+        plain = {k: v for k, v in given if k not in HASHES and not isinstance(v, Mapping)}
+        plain = {k: setting_text(v) if isinstance(v, list) else v for k, v in plain.items()}
         seeds = {k: v for k, v in plain.items() if k.endswith("_seed")}
         if seeds and "seed" not in plain:
             plain = {k: v for k, v in plain.items() if k not in seeds}
@@ -320,7 +321,8 @@ def twin_records(records: Mapping[Path, Mapping[str, Any]]) -> TwinRecords:
     factors: dict[float, None] = {}
     # Several weights may have been nudged in copies of one run. One counts, as pairs must not share a run: that of
     # the lowest seed, which depends neither on the order of a plan nor on the names of folders.
-    for path, record in sorted(records.items(), key=lambda item: (_nudged_weight(item[1]), item[0].name)):
+    weights = {path: int(record["coordinates"].get("poke_seed") or 0) for path, record in records.items()}
+    for path, record in sorted(records.items(), key=lambda item: (weights[item[0]], item[0].name)):
         if path in undone:
             continue
         about = dict(record["coordinates"])
@@ -364,10 +366,6 @@ def twin_records(records: Mapping[Path, Mapping[str, Any]]) -> TwinRecords:
         notes.append(f"the runs share their seed of {shared}: different seeds are those of the other sources only")
     twins = {int(e) if e.is_integer() else e: [nudged[e][key] for key in joined] for e in epochs}
     return TwinRecords(reference, twins, notes)
-
-
-def _nudged_weight(record: Mapping[str, Any]) -> int:
-    return int(record["coordinates"].get("poke_seed") or 0)
 
 
 @dataclass(frozen=True)
@@ -563,9 +561,9 @@ def export_store(store: AnyPath, path: AnyPath, *, overwrite: bool = False) -> P
     Its columns are id and status; the coordinates, with the keys of nested ones joined by dots, and
     ``subset``, the hash of the training examples, called ``subset_digest``;
     the metrics, called ``metrics.…`` where a coordinate has their name; ``failure``, the first line
-    of the error; ``notes``; and what it was made with, ``environment.…``. Lists are JSON text, and
-    so is all of a column that holds values of several types. In a CSV file, texts that a
-    spreadsheet would take for formulas get an apostrophe.
+    of the error, or the last of a traceback; ``notes``; and what it was made with,
+    ``environment.…``. Lists are JSON text, and so is all of a column that holds values of several
+    types. In a CSV file, texts that a spreadsheet would take for formulas get an apostrophe.
 
     Parameters
     ----------
@@ -644,12 +642,14 @@ def _cells(run: Run) -> Cells:
     packages = about.pop("packages", None)
     if isinstance(packages, Mapping):
         about |= {f"packages.{k}": packages[k] for k in PACKAGES if k in packages}
+    told = (run.error or "").strip().partition("\n")[0].rstrip()
     return {
         ("", "id"): run.id,
         ("", "status"): run.status,
         **_flat(("coordinates",), run.coordinates),
         **{("metrics", k): None if math.isnan(v) else v for k, v in run.metrics.items()},
-        ("end", "failure"): next(iter((run.error or "").strip().splitlines()), None),
+        # The first line of a traceback says nothing.
+        ("end", "failure"): reason_of(run.error or "") if told.startswith("Traceback ") else told or None,
         ("end", "notes"): " ".join(run.notes) or None,
         **_flat(("environment",), about),
     }

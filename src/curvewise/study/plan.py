@@ -6,13 +6,14 @@ import math
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import CurvewiseError, InputError, Message, arg, either, suggest
+from curvewise.errors import CurvewiseError, InputError, Message, MissingDependencyError, arg, either, suggest
 from curvewise.nn.training import IMAGE_ARCHITECTURES, ROW_ARCHITECTURES
 from curvewise.study.run.estimators import SEEDS, has_parameters, make_estimator
 from curvewise.study.run.programs import check_options, fill_command
@@ -285,6 +286,8 @@ def _warnings(study: StudySpec, planned: Sequence[Planned], device: str) -> list
         y, subsets = study.dataset.y, study.partition
         single = {s.n for s in subsets if len(np.unique(y[study.rows_of(s.n, s.fold)])) == 1}
         found += [f"n={n}: some subsets hold a single class." for n in sorted(single)]
+    with suppress(MissingDependencyError):  # perturbing needs torch
+        found += study.leaks(*study.evaluate)
     found += _idle(study)
     if study.design.test is not None and study.has_own_test:
         size = len(study.test_examples().y)

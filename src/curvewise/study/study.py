@@ -181,7 +181,7 @@ class Study(StudySpec):
         metric : str, optional
             ``"error"`` (the default for classes), ``"loss"`` (for numbers), ``"train_error"``,
             ``"train_loss"``, ``"gap"`` (error minus train_error; loss minus train_loss for
-            numbers), or whatever the runs measured.
+            numbers), or whatever the runs measured; ``"error.<set>"`` is the error on that evaluation set.
         evaluation : str
             On which evaluation set.
         learner : str, optional
@@ -195,6 +195,9 @@ class Study(StudySpec):
         if seeds not in ("each", "mean"):
             raise InputError("use 'each' or 'mean'.", argument="seeds", value=seeds)
         metric = metric or ("loss" if self.dataset.is_numbers else "error")
+        kind, dot, of = metric.partition(".")
+        if dot and evaluation == TEST and of in self.evaluate:  # error.<set>, as the columns of frame() are called
+            metric, evaluation = kind, of
         check_evaluation(self, evaluation)
         runs = choose_runs(self, learner=learner, **settings)
         name = set_name(metric, evaluation)
@@ -211,7 +214,7 @@ class Study(StudySpec):
             )
         if not kept:
             raise _nothing(runs, f"a measured {name}", _RUN)
-        notes = [*_notes(runs, kept, name), *_mixed(kept, metric)]
+        notes = [*_notes(runs, kept, name), *_mixed(kept, metric), *self.leaks(evaluation)]
         warn_all(notes)
         rows = measured_rows({r.job.id: r.record for r in kept}, name)
         labels = {k: _column(v) for k, v in _coordinates(self, kept).items()}

@@ -84,7 +84,7 @@ def make_study(store, kind, more):
     learner = Learner(estimator="killed_models:Centres")
     design = Design(sizes=[12, 24], folds=[4, 2], seeds=24 * more)
     if kind == "network":
-        learner = Learner(training=Training("mlp", rate=(0.1, 0.2), epochs=100, batch=4))
+        learner = Learner(training=Training("mlp", rate=(0.1, 0.2), epochs=40, batch=4))
         design = Design(sizes=[12, 24], folds=[4, 2], seeds=4 * more)
     options = {"keep": Keep(probabilities=True), "evaluate": {"other": Evaluation(blobs(60))}}
     return Study(blobs(120), {"it": learner}, design, folder=folder, store=Path(store), **options)

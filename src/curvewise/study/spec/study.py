@@ -326,6 +326,15 @@ class StudySpec:
             sets[name] = replace(perturb_examples(examples, evaluation, self.seed), views=tuple(evaluation.views))
         return sets
 
+    def leaks(self, *names: str) -> list[str]:
+        """Warn of the evaluation sets among these names that hold the very data that learners are trained on."""
+        return [
+            f"evaluate.{name} is the data of the study, and its learners are trained on a part of that: their error on "
+            "it is lower than on new examples."
+            for name in names
+            if name != TEST and np.array_equal(self.evaluation_sets[name].x, self.dataset.x)
+        ]
+
     def test_examples(self) -> Examples:
         """The test set: the data's own, or the examples held out."""
         data = self.dataset
