@@ -161,8 +161,9 @@ def reproducible(kernels: set[str] | None = None, *, compiles: bool = True) -> I
     """
     import torch
 
-    # use_deterministic_algorithms sets this and the compiler, which it imports.
-    set_strict: Callable[..., None] = torch._C._set_deterministic_algorithms
+    # use_deterministic_algorithms sets this and the compiler, which it imports; a private name, which may go.
+    set_strict: Callable[..., None]
+    set_strict = getattr(torch._C, "_set_deterministic_algorithms", torch.use_deterministic_algorithms)
     limits: AbstractContextManager[Any] = nullcontext()
     if compiles:
         import torch._dynamo  # here, before anything is set or caught
