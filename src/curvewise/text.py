@@ -219,6 +219,18 @@ def format_chance(p: float) -> str:
     return f"{p:.0%}"
 
 
+def format_level(level: float) -> str:
+    """Write the level of an interval, or its distance from 1, in percent: all digits that people choose.
+
+    >>> format_level(0.95), format_level(0.975), format_level(0.999), format_level(1 - 0.975), format_level(0.99999)
+    ('95%', '97.5%', '99.9%', '2.5%', '99.999%')
+    """
+    nearest = 100 * min(level, 1 - level)
+    # Two digits of the distance from 0 or 1, so that no level reads as certainty.
+    decimals = max(2, _two_digits(nearest)) if nearest > 0 else 2
+    return f"{round(100 * level, decimals):.15g}%"
+
+
 def format_number(value: float, digits: int = 4) -> str:
     """Write a number for people: about four significant digits, ``∞`` for infinity.
 

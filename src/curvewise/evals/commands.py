@@ -43,7 +43,7 @@ from curvewise.cli.console import (
     warn_each,
 )
 from curvewise.errors import InputError, list_names, prefix, quietly
-from curvewise.text import format_chance, format_count, format_size
+from curvewise.text import format_chance, format_count, format_level, format_size
 
 if TYPE_CHECKING:
     from curvewise.evals.evals import Evals
@@ -293,7 +293,7 @@ def score(
             result = measure_passes(logs, kind, scoring.several, average=average, level=level)
         else:
             result = score_evals(logs, **scoring.arguments(), level=level)
-    title = f"{format_count(len(logs.models), 'model')}, {_size(logs)} ({level:.0%} intervals)"
+    title = f"{format_count(len(logs.models), 'model')}, {_size(logs)} ({format_level(level)} intervals)"
     columns = None
     if page.markup is None:  # the title of a table in the terminal says how many there are
         readable = result.readable().items()
@@ -357,7 +357,7 @@ def compare(
     columns = None
     if page.markup is None:  # the title of a table in the terminal names the two models, which are often long
         columns = {k: v for k, v in result.readable().items() if k not in ("a", "b")}
-    title = f"{one} minus {two} ({level:.0%} interval)"
+    title = f"{one} minus {two} ({format_level(level)} interval)"
     draw = partial(result.plot, what=what)
     return page.answer(result, title, columns=columns, style="bold", known=logs.warnings, draw=draw, status=status)
 
@@ -402,7 +402,7 @@ def rank(
     logs = reading.load(files)
     with quietly():
         result = rank_models(logs, **scoring.arguments(), level=level)
-    title = f"{format_count(len(result.models), 'model')}, {_size(logs)} ({level:.0%} intervals)"
+    title = f"{format_count(len(result.models), 'model')}, {_size(logs)} ({format_level(level)} intervals)"
     more: dict[str, dict[str, Any]] = {}
     if pairs:
         table = result.pair_columns()

@@ -22,7 +22,7 @@ from curvewise.evals.questions import question_scores
 from curvewise.evals.score import in_points, points
 from curvewise.stats.intervals import mcnemar_power
 from curvewise.stats.tests import sequential_design
-from curvewise.text import Cell, format_count, format_interval, format_number, format_pvalue, format_size
+from curvewise.text import Cell, format_count, format_interval, format_level, format_number, format_pvalue, format_size
 from curvewise.types.results import Interval, Result, check_level, check_whole
 
 TRIED = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100)
@@ -685,8 +685,8 @@ class LookPlan(Result):
         listed = ", ".join(shown if len(shown) <= 10 else [*shown[:4], "…", shown[-1]])
         return (
             f"Compare after {listed} questions in random order, and stop when p < {self.nominal_level:.4f}. Where there"
-            f" is no difference, one is found with a chance of {1 - self.level:.0%} over all looks; stopping at p <"
-            f" {1 - self.level:.2g} instead would make that {self.naive_error:.0%}."
+            f" is no difference, one is found with a chance of {format_level(1 - self.level)} over all looks;"
+            f" stopping at p < {1 - self.level:.2g} instead would make that {self.naive_error:.0%}."
         )
 
 
@@ -837,5 +837,5 @@ class LookCheck(Result):
         return (
             f"After {self.questions:,} questions the score of {self.a} minus that of {self.b} is {gap}"
             f" ({format_pvalue(self.pvalue)}; the interval holds at all planned looks together with"
-            f" {self.plan.level:.0%}). Decision: {self.decision}.{then}"
+            f" {format_level(self.plan.level)}). Decision: {self.decision}.{then}"
         )

@@ -33,6 +33,7 @@ from curvewise.text import (
     format_chance,
     format_count,
     format_interval,
+    format_level,
     format_number,
     format_pvalue,
     format_size,
@@ -154,7 +155,9 @@ class CurveComparison(Result):
     def table_note(self) -> str:
         """Name what is compared, and the kind and level of the intervals."""
         forms = " and ".join(dict.fromkeys(c.form for c in self._curves))
-        return f"{self.a} minus {self.b} ({self.level:.0%} {self.error_difference.kind} intervals, form {forms})"
+        return (
+            f"{self.a} minus {self.b} ({format_level(self.level)} {self.error_difference.kind} intervals, form {forms})"
+        )
 
     def sentences(self) -> str:
         """The verdict in a few sentences."""
@@ -178,7 +181,7 @@ class CurveComparison(Result):
             text = (
                 f"The fitted curve of {worse} does not get to the {word} of {better} with {SEARCH:,.0f} times the data"
             )
-            known = f"; it takes more than {_factor(k.low)} times with {self.level:.0%} confidence."
+            known = f"; it takes more than {_factor(k.low)} times with {format_level(self.level)} confidence."
             lines.append(text + (known if 0 < k.low < np.inf else "."))
         if np.isfinite(c.estimate):
             lines.append(f"The curves cross near n = {format_interval(c)}.")
@@ -339,7 +342,8 @@ class LearnerComparison(Result):
     def table_note(self) -> str:
         """Name what is compared, and the kind and level of the intervals."""
         several = len(self.pairs) > 1
-        what = f"a minus b, {'simultaneous ' if several else ''}{self.level:.0%} {self.differences[0].kind} intervals"
+        kind = f"{'simultaneous ' if several else ''}{format_level(self.level)} {self.differences[0].kind}"
+        what = f"a minus b, {kind} intervals"
         what += f", p-values × {len(self.pairs)}" if several else ""
         return f"{format_count(len(self.pairs), 'pair')} at n = {format_number(self.at)} ({what})"
 
@@ -569,9 +573,8 @@ class LearnerRanking(Result):
 
     def table_note(self) -> str:
         """Name the quantity, and the kind and level of the intervals."""
-        return (
-            f"Predicted {self.unit.quantity} at n = {format_number(self.at)} ({self.level:.0%} {self.kind} intervals)"
-        )
+        where = f"{self.unit.quantity} at n = {format_number(self.at)}"
+        return f"Predicted {where} ({format_level(self.level)} {self.kind} intervals)"
 
     def _said(self, i: int) -> str:
         """A prediction with its interval."""

@@ -47,6 +47,7 @@ from curvewise.text import (
     as_count,
     format_chance,
     format_interval,
+    format_level,
     format_number,
     format_size,
     format_target,
@@ -535,7 +536,9 @@ def note_on_estimates(curves: Sequence[Curve], level: float = 0.95, interval: st
     word = curves[0].unit.quantity if curves else "error"
     # The interval of β_N is by the power law, whatever the form; see interval_at.
     apart = "; β_N: confidence, of form power" if kinds == ["prediction"] else ""
-    return f"{word.capitalize()} e_N and data-reliance β_N ({level:.0%} {' and '.join(kinds)} intervals{apart})"
+    return (
+        f"{word.capitalize()} e_N and data-reliance β_N ({format_level(level)} {' and '.join(kinds)} intervals{apart})"
+    )
 
 
 def check_curves(curves: Any) -> list[Curve]:
@@ -898,14 +901,14 @@ class SamplesToReach(Result):
     def table_note(self) -> str:
         """Name the kind and level of the interval."""
         target = format_target(self.error, self.unit.name)
-        return f"Training examples needed for {target} ({self.level:.0%} {self.kind} interval)"
+        return f"Training examples needed for {target} ({format_level(self.level)} {self.kind} interval)"
 
     def sentences(self) -> str:
         """One or two sentences."""
         target = format_target(self.error, self.unit.name)
-        span = f"{self.level:.0%} {self.kind} interval {format_size(self.low)} to {format_size(self.high)}"
+        span = f"{format_level(self.level)} {self.kind} interval {format_size(self.low)} to {format_size(self.high)}"
         if np.isinf(self.low):
-            span = f"no size searched is in the {self.level:.0%} {self.kind} interval"
+            span = f"no size searched is in the {format_level(self.level)} {self.kind} interval"
         never, curve = self.probability_never, self.curve_reaches
         if np.isnan(self.estimate):
             text = f"{self.learner}: no training size can be named for {target}."

@@ -17,7 +17,7 @@ from curvewise.errors import CurvewiseWarning, InputError, either
 from curvewise.stats.clusters import cluster_degrees, cluster_variance
 from curvewise.stats.intervals import SMALLEST_PVALUE, excluded_level
 from curvewise.stats.tests import holm
-from curvewise.text import format_interval, format_number, format_pvalue
+from curvewise.text import format_interval, format_level, format_number, format_pvalue
 from curvewise.transfer.gains import GainEnd, gain_end
 from curvewise.transfer.runs import MANY, columns_of
 from curvewise.types.predictions import BLOCK_BYTES, Predictions
@@ -311,7 +311,7 @@ class WinRate(Result):
         text = (
             f"{who} has a lower loss than {self.names[1]} on {format_interval(self.rate, 'fraction')} of"
             f" {self.examples:,} test examples{grouped}"
-            f" ({100 * self.level:.4g}% interval; {format_pvalue(self.pvalue, SMALLEST_PVALUE)} against one half):"
+            f" ({format_level(self.level)} interval; {format_pvalue(self.pvalue, SMALLEST_PVALUE)} against one half):"
             f" {verdicts[self.verdict]}."
         )
         if self.ties > 0:

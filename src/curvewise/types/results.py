@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError, MissingDependencyError, arg, brief
-from curvewise.text import format_interval, format_number, format_table, is_number, readable_columns
+from curvewise.text import format_interval, format_level, format_number, format_table, is_number, readable_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -352,7 +352,7 @@ class Result(ABC):
         has_limits = any(name == "low" or name.endswith("_low") for name in self.display_columns())
         # Of plans, the level is that of a test, such as 0.05, and their intervals say theirs in words.
         known = has_limits and isinstance(level, float) and level > 0.5
-        return f"Estimates with {level:.0%} intervals" if known else ""
+        return f"Estimates with {format_level(level)} intervals" if known else ""
 
     def to_latex(self, **options: Any) -> str:
         r"""Return the main table for LaTeX, in the style of booktabs (``\usepackage{booktabs}``), the best in bold.

@@ -48,6 +48,7 @@ from curvewise.cli.console import (
     warn_each,
 )
 from curvewise.errors import InputError, list_names, quietly
+from curvewise.text import format_level
 
 if TYPE_CHECKING:
     from curvewise.types.predictions import Predictions
@@ -817,7 +818,7 @@ def compare_many(page: Page, trainings: dict[str, Any], scores: ScoreReading, **
         rows |= {key: [n if len(n) <= 20 else f"{n[:5]}…{n[-14:]}" for n in rows[key]] for key in ("a", "b")}
     count = len(result.pairs)
     which = f"{count} pairs" if len(order) == count else f"The {len(order)} clearest of {count:,} pairs"
-    title = f"{which} (a minus b, intervals hold together at {result.level:.0%})"
+    title = f"{which} (a minus b, intervals hold together at {format_level(result.level)})"
     return page.answer(result, title, columns=rows)
 
 

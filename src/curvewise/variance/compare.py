@@ -24,7 +24,16 @@ from curvewise.stats.tests import (
     probability_below,
     sign_flip_pvalue,
 )
-from curvewise.text import SMALL_PVALUE, Cell, format_interval, format_pvalue, format_target, format_value, name_better
+from curvewise.text import (
+    SMALL_PVALUE,
+    Cell,
+    format_interval,
+    format_level,
+    format_pvalue,
+    format_target,
+    format_value,
+    name_better,
+)
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import (
     FloatArray,
@@ -307,7 +316,7 @@ class RunComparison(Result):
 
     def table_note(self) -> str:
         """Name what is compared, and the level of the intervals."""
-        return f"{self.a} minus {self.b} ({self.level:.0%} intervals)"
+        return f"{self.a} minus {self.b} ({format_level(self.level)} intervals)"
 
     def readable(self) -> Mapping[str, Sequence[Any]]:
         """Return one row per quantity with its interval; a chance that may be anything is not shown as a number."""
