@@ -362,7 +362,7 @@ def interval_cell(interval: Interval | Iterable[float], unit: str = "", *, bold:
 
 WITHOUT_UNIT = (
     "probability|share|correlation|ratio|distance|gamma|factor|crossing|chance|power|one_more|r_squared|fraction|rank|"
-    "random|magnitude|discrimination|(^|_)n(_|$)|runs|sizes?|draws|weights?|agreement|kendall|value"
+    "random|magnitude|discrimination|(^|_)n(_|$)|runs|sizes?|draws|weights?|(?<!dis)agreement|kendall|value"
 )
 """Words in the names of columns and of quantities that are in no unit, whatever the unit of the result."""
 HEADINGS = {

@@ -599,13 +599,7 @@ def check(
     from curvewise.learning.validation import check_variance_model
 
     result = check_variance_model(list(curves), draws=draws, rng=seed)
-    # Variances are squares, whose digits go by themselves.
-    columns = {k.replace("degrees_of_freedom", "degrees of freedom"): v for k, v in result.columns().items()}
-    scale, square = result.shown_in
-    columns |= {k: [f"{scale * v:.3g}" for v in columns[k]] for k in ("measured", "modelled")}
-    columns["ratio"] = [f"{v:.3g}" for v in columns["ratio"]]
-    title = f"Variance of one run{square and f' in {square}'}"
-    return page.answer(result, title, columns=columns)
+    return page.answer(result, result.table_note())
 
 
 def _rows_of(measurements: Measurements) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from curvewise.learning.power import (
     slope_variance,
 )
 from curvewise.stats.intervals import paired_t_test
-from curvewise.text import format_count, format_number, format_value
+from curvewise.text import as_count, format_count, format_number, format_value
 from curvewise.types.results import FloatArray, Result, Unit, as_floats, check_whole, count_missing
 
 PAPER_ROWS = (*(("power", scheme) for scheme in WEIGHTS), ("sqrt", "size"), ("sqrt2", "size"), ("power2", "size"))
@@ -362,6 +362,23 @@ class VarianceCheck(Result):
             "ratio": self.measured / self.modelled,
             "degrees_of_freedom": self.freedom,
         }
+
+    def display_columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per size, variances in the unit of :attr:`shown_in`."""
+        scale, _ = self.shown_in
+        shown = {k.replace("_", " "): v for k, v in self.columns().items()}
+        return shown | {"measured": scale * self.measured, "modelled": scale * self.modelled}
+
+    def readable(self) -> Mapping[str, Sequence[Any]]:
+        """Return the table as people read it; digits of variances, which are squares, go by themselves."""
+        columns = self.display_columns()
+        counts = {k: [as_count(v) for v in columns[k]] for k in ("n", "degrees of freedom")}
+        return {**columns, **counts} | {k: [f"{v:.3g}" for v in columns[k]] for k in ("measured", "modelled", "ratio")}
+
+    def table_note(self) -> str:
+        """Name the unit of the variances."""
+        _, square = self.shown_in
+        return f"Variance of one run{square and f' in {square}'}"
 
     def sentences(self) -> str:
         """State whether σ0² + σ̂²/n describes the spread of the runs."""
