@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from glob import glob
 from importlib.util import find_spec
 from pathlib import Path
 from typing import (
@@ -870,11 +871,16 @@ def named_files(words: Sequence[str]) -> dict[str, str]:
 def split_name(word: str) -> tuple[str, str]:
     """Split NAME=FILE; the name is empty where the word is a file.
 
+    Names of models have slashes, as paths have: such a name is one where a file, or a pattern that matches one, follows
+    and the whole word is none.
+
     >>> split_name("wide=runs.npy"), split_name("runs.npy"), split_name("lr/rate=0.1/runs.npy")
     (('wide', 'runs.npy'), ('', 'runs.npy'), ('', 'lr/rate=0.1/runs.npy'))
     """
     name, equals, file = word.partition("=")
-    named = equals and name.strip() and file and not {"/", os.sep} & set(name) and not Path(word).exists()
+    named = equals and name.strip() and file and not Path(word).exists()
+    if named and {"/", os.sep} & set(name) and not Path(file).exists() and not glob(file):
+        named = False
     return (name.strip(), file) if named else ("", word)
 
 
