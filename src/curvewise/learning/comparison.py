@@ -620,6 +620,13 @@ def rank_learners(curves: Any, at: float | None = None, *, level: float = 0.95, 
     ('new', 'plain')
     """
     all_curves, size, warnings = _judged(curves, at, level, "ranking", "ranked", fitting)
+    names = [c.learner for c in all_curves]
+    if twice := [name for i, name in enumerate(names) if name in names[:i]]:
+        raise InputError(
+            f"hold {twice[0]!r} twice: a ranking names each learner once.",
+            argument="curves",
+            remedy="Name each with fit_learning_curve(…, learner=…).",
+        )
     point = np.array([size])
     # Chances come from the quantiles of each curve, which need not be normal or symmetric.
     probabilities, quantiles = _quantiles(all_curves, point)

@@ -59,6 +59,7 @@ from curvewise.types.results import (
     Result,
     Unit,
     as_floats,
+    as_generator,
     check_level,
     check_whole,
     data_frame,
@@ -685,7 +686,7 @@ class LearningCurve(Curve):
         """
         data, draws = self._data, check_whole(refits, "refits", 1)
         spread = data.run_variance(self.constants.sigma0_squared)
-        means = simulate(np.random.default_rng(rng), self._error_points(data.n), spread, data.runs, draws)
+        means = simulate(as_generator(rng), self._error_points(data.n), spread, data.runs, draws)
         points = fit_means(data.n, data.runs, *means, self.form, self.weights, self.constants)
         back = self._scale.sign / self._scale.factor
         alpha, eta, delta = (v * back for v in (points.alpha, points.eta, points.delta))

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib import import_module
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -412,6 +413,26 @@ def check_whole(value: Any, argument: str, least: int) -> int:
     if not (number and math.isfinite(value) and value == int(value) >= least):
         raise InputError(f"must be a whole number, {least} or more.", argument=argument, value=value)
     return int(value)
+
+
+def as_number(value: Any) -> float:
+    """Return a number as a float, and NaN for anything else, which lies in no range that an argument must lie in.
+
+    >>> as_number(0.03), as_number("0.03")
+    (0.03, nan)
+    """
+    value = value.item() if isinstance(value, np.ndarray) and not value.ndim else value
+    return float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+
+
+def as_generator(rng: Any) -> np.random.Generator:
+    """Return the generator of random numbers that an argument ``rng`` gives: a seed, several, or a generator."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        raise InputError(
+            "must be a whole number, 0 or more, or a Generator of numpy.", argument="rng", value=rng
+        ) from None
 
 
 def data_frame(columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> pd.DataFrame:

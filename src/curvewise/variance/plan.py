@@ -18,7 +18,7 @@ from curvewise.stats.power import DifferencePower, VariancePower
 from curvewise.stats.tests import sequential_design
 from curvewise.text import format_interval, format_level, format_size, format_target, format_value
 from curvewise.types.predictions import Predictions
-from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole, interval_lists
+from curvewise.types.results import FloatArray, Interval, Result, as_number, check_level, check_whole, interval_lists
 from curvewise.variance.anova import DisplayUnit, interval_of, measure_totals, read_predictions, run_std
 from curvewise.variance.compare import RunComparison
 from curvewise.variance.decompose import VarianceDecomposition, decompose_variance, decomposition_of
@@ -143,7 +143,7 @@ def plan_runs(
             f" {arg('distribution_std')} (to be told from 0)."
         )
     if not 0 < power < 1:
-        raise InputError("must lie between 0 and 1, such as 0.8.", argument="power", value=power)
+        raise InputError("must be a number between 0 and 1, such as 0.8.", argument="power", value=power)
     if target not in TARGETS:
         raise InputError(f"is not known: use one of {', '.join(TARGETS)}.", argument="target", value=target)
     runs_max = check_whole(runs_max, "runs_max", 2)
@@ -779,8 +779,8 @@ def check_stopping(
     >>> c.decision, c.next_look
     ('stop: b better', None)
     """
-    if margin is not None and not margin > 0:
-        raise InputError("must be above 0, such as 0.005.", argument="margin", value=margin)
+    if margin is not None and not as_number(margin) > 0:
+        raise InputError("must be a number above 0, such as 0.005.", argument="margin", value=margin)
     one, two, measure, names = read_pair(a, b, labels, names, reading)
     if isinstance(one, Predictions):
         check_same_examples(one, two, names)

@@ -22,6 +22,7 @@ from curvewise.types.results import (
     FloatArray,
     Interval,
     Result,
+    as_generator,
     check_level,
     check_whole,
     interval_columns,
@@ -351,7 +352,7 @@ def variance_ratio(
     # The kurtosis is pooled at the compatible ratio nearest to 1, the one that the test of equality speaks of.
     nearest = min(max(1.0, test_set.low), max(1e-12, test_set.high))
     excess = tails.excess(nearest)
-    generator, drawn = np.random.default_rng(rng), []
+    generator, drawn = as_generator(rng), []
     for s in (a, b):
         # Variances of true error that the data leave open; a negative one counts as 0.
         degrees, rest = variance_degrees(s.runs, excess), s.degrees[1]
@@ -508,7 +509,7 @@ def measure_sweep(
         raise InputError(problem, argument="predictions", remedy=remedy)
     values = sorted(predictions)
     # Sorted values and one stream of numbers: the order of the mapping does not matter.
-    generator = np.random.default_rng(rng)
+    generator = as_generator(rng)
     given = {f"predictions[{brief(value)}]": predictions[value] for value in values}
     read, same_set = read_together(given, labels, reading, directed=True)
     if other := [p.level for p in read if isinstance(p, VarianceDecomposition) and p.level != level]:
