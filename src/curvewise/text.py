@@ -181,18 +181,18 @@ SMALL_PVALUE = 0.001
 """P-values below this are written as that: no tail is known so far out, and no decision turns on it."""
 
 
-def format_pvalue(p: float, smallest: float = 0.0) -> str:
-    """Write a p-value with two digits; a small one, or the smallest that its method tells, as an upper bound.
+def format_pvalue(p: float) -> str:
+    """Write a p-value with two digits; a small one as an upper bound.
 
-    >>> format_pvalue(9.1e-7), format_pvalue(0.034), format_pvalue(0.0), format_pvalue(0.01, 0.01)
-    ('p < 0.001', 'p = 0.034', 'p < 0.001', 'p < 0.01')
+    >>> format_pvalue(9.1e-7), format_pvalue(0.034), format_pvalue(0.0)
+    ('p < 0.001', 'p = 0.034', 'p < 0.001')
     >>> format_pvalue(0.0496), format_pvalue(0.0504)  # two digits would not show on which side of 0.05
     ('p = 0.0496', 'p = 0.0504')
     """
     if math.isnan(p):
         return "p unknown"
-    if p < SMALL_PVALUE or p <= smallest:
-        return f"p < {max(smallest, SMALL_PVALUE):.1g}"
+    if p < SMALL_PVALUE:
+        return f"p < {SMALL_PVALUE}"
     written = [f"{p:.{digits}g}" for digits in range(2, 7)]
     return f"p = {next((text for text in written if float(text) != USUAL_LEVEL), written[0])}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,7 +21,6 @@ from curvewise.learning.curve import (
 )
 from curvewise.learning.fit import fitted_curves
 from curvewise.stats.intervals import (
-    SMALLEST_PVALUE,
     crossing_interval,
     difference_interval,
     excluded_level,
@@ -165,7 +164,7 @@ class CurveComparison(Result):
         where = f"at n = {format_number(self.at)}"
         word = self.unit.quantity
         found = f"the {word} of {a} minus that of {b} is {format_interval(d, self.unit.name)}"
-        found += f" ({format_pvalue(self.pvalue, SMALLEST_PVALUE)})"
+        found += f" ({format_pvalue(self.pvalue)})"
         if self.verdict == "undecided":
             lines = [f"{a} and {b} are not significantly different {where}: {found}."]
             if self.unit.name != "score" and d.width > 2 * max(float(k.mean.max()) for k in self._curves):
@@ -313,8 +312,6 @@ class LearnerComparison(Result):
     unit: Unit
     warnings: tuple[str, ...]
     _curves: tuple[Curve, ...]
-
-    smallest_pvalue: ClassVar[float] = SMALLEST_PVALUE
 
     def __iter__(self) -> Iterator[Curve]:
         """Yield the curves, best first, so that they can be drawn and compared further."""
