@@ -441,6 +441,16 @@ def name_better(table: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
     return {k: v for k, v in table.items() if k not in ("p", "verdict")} | {"better": better}
 
 
+def name_decision(decision: str, a: str, b: str) -> str:
+    """Write the decision of a plan with the name of the better one.
+
+    >>> name_decision("stop: a", "gpt", "bert"), name_decision("go on", "gpt", "bert")
+    ('stop: gpt is better', 'go on')
+    """
+    side = decision.removeprefix("stop: ").removesuffix(" better")
+    return f"stop: {a if side == 'a' else b} is better" if side in ("a", "b") else decision
+
+
 def _readable(value: Any, name: str, unit: str, bold: bool) -> Any:
     if not isinstance(value, Real) or isinstance(value, bool | Integral):
         if isinstance(value, str) and name in ("quantity", "formula") and " " not in value and value not in _SYMBOLS:

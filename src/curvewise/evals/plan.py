@@ -22,7 +22,16 @@ from curvewise.evals.questions import question_scores
 from curvewise.evals.score import in_points, points
 from curvewise.stats.intervals import mcnemar_power
 from curvewise.stats.tests import sequential_design
-from curvewise.text import Cell, format_count, format_interval, format_level, format_number, format_pvalue, format_size
+from curvewise.text import (
+    Cell,
+    format_count,
+    format_interval,
+    format_level,
+    format_number,
+    format_pvalue,
+    format_size,
+    name_decision,
+)
 from curvewise.types.results import Interval, Result, as_number, check_level, check_whole
 
 TRIED = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100)
@@ -838,5 +847,5 @@ class LookCheck(Result):
         return (
             f"After {self.questions:,} questions the score of {self.a} minus that of {self.b} is {gap}"
             f" ({format_pvalue(self.pvalue)}; the interval holds at all planned looks together with"
-            f" {format_level(self.plan.level)}). Decision: {self.decision}.{then}"
+            f" {format_level(self.plan.level)}). Decision: {name_decision(self.decision, self.a, self.b)}.{then}"
         )

@@ -37,7 +37,15 @@ from curvewise.evals.judge import JudgeCorrection
 from curvewise.evals.plan import EvalPlan, LookCheck, LookPlan
 from curvewise.evals.rank import ModelRanking
 from curvewise.evals.score import PASS_KINDS, ModelScores, PassCurve, error_cells, in_points
-from curvewise.text import format_count, format_interval, format_level, format_number, format_pvalue, format_size
+from curvewise.text import (
+    format_count,
+    format_interval,
+    format_level,
+    format_number,
+    format_pvalue,
+    format_size,
+    name_decision,
+)
 from curvewise.types.results import FloatArray, Unit
 
 SCORE = "curvewise-score"
@@ -692,7 +700,8 @@ def plot_look_check(
         then = "" if result.next_look is None else f" Look again at {result.next_look:,} questions."
         text = (
             f"After {result.questions:,} questions {one} minus {two} is {gap}; the intervals hold at all looks together"
-            f" ({format_level(result.plan.level)}). Decision: {result.decision}.{then}"
+            f" ({format_level(result.plan.level)}). Decision:"
+            f" {name_decision(result.decision, one, two)}.{then}"
         )
         finish(ax, own, key, [text, *warned(result)], legend=legend, caption=caption, columns=columns, loc="upper left")
     return ax

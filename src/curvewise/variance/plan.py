@@ -16,7 +16,7 @@ from curvewise.errors import InputError, Message, arg, either, warn_all
 from curvewise.stats.intervals import SampledMean
 from curvewise.stats.power import DifferencePower, VariancePower
 from curvewise.stats.tests import sequential_design
-from curvewise.text import format_interval, format_level, format_size, format_target, format_value
+from curvewise.text import format_interval, format_level, format_size, format_target, format_value, name_decision
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import FloatArray, Interval, Result, as_number, check_level, check_whole, interval_lists
 from curvewise.variance.anova import DisplayUnit, interval_of, measure_totals, read_predictions, run_std
@@ -890,7 +890,7 @@ class StoppingCheck(Result):
         return (
             f"After {self.runs:,} runs of each training the {display.word} of {a} minus that of {b} on this test set is"
             f" {difference} (an interval that holds at all planned looks together with"
-            f" {format_level(self.plan.level)}). Decision: {self.decision}.{then}"
+            f" {format_level(self.plan.level)}). Decision: {name_decision(self.decision, a, b)}.{then}"
         )
 
 
