@@ -805,6 +805,12 @@ VERDICTS = {"a better": "better", "b better": "worse", "not significant": "undec
 """Verdicts of comparisons, and the conditions of --fail-if that they meet; others go by their own name."""
 
 
+def check_gates(fail_if: Sequence[str], margin: float | None) -> None:
+    """Refuse to wait for equivalence where no margin says what that is."""
+    if "equivalent" in fail_if and margin is None:
+        raise UsageError("--fail-if equivalent never holds without a margin: give --margin, such as --margin 0.005.")
+
+
 def gate_status(fail_if: Sequence[str], conditions: Sequence[str], place: str = "") -> int:
     """Return the exit status: whether a condition of --fail-if is among those that hold, which is then warned of."""
     met = [gate for gate in fail_if if gate in conditions]

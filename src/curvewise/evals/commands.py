@@ -29,6 +29,7 @@ from curvewise.cli.console import (
     Texts,
     UsageError,
     Words,
+    check_gates,
     choose_pair,
     conditions_of,
     gate_status,
@@ -348,6 +349,7 @@ def compare(
 
     if {*fail_if} & {"worse", "better", "maybe-worse"} and a is None and b is None:
         raise UsageError(f"--fail-if {fail_if[0]} is about a model: name it with --a, and the other one with --b.")
+    check_gates(fail_if, margin)
     logs = reading.load(files)
     one, two = _two_models(logs, a, b)
     with quietly():

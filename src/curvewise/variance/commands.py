@@ -32,6 +32,7 @@ from curvewise.cli.console import (
     Unit4,
     UsageError,
     Words,
+    check_gates,
     choose_pair,
     conditions_of,
     gate_status,
@@ -439,6 +440,7 @@ def compare(
             raise UsageError("--margin and --fail-if compare two trainings: name them --a and --b.")
         chosen: dict[str, Any] = {"paired": paired, "distribution_std": distribution_std, "level": level}
         return compare_many(page, trainings, scores, baseline=baseline, multiplicity=multiplicity, **chosen)
+    check_gates(fail_if, margin)
     one, two = choose_pair(a, b, list(trainings), "training")
     chosen = scores.comparing if scores.scores else {"distribution_std": distribution_std}
     chosen |= {"paired": paired, "margin": margin, "level": level, "rng": seed}
