@@ -254,6 +254,16 @@ def format_number(value: float, digits: int = 4) -> str:
     return f"{value:,.{max(0, digits - whole)}f}" if abs(value) >= 1 else f"{value:.{digits}g}"
 
 
+def format_setting(value: float) -> str:
+    """Write the value of a hyperparameter, without zeros at the end.
+
+    >>> format_setting(1.6), format_setting(0.05), format_setting(1200.0), format_setting(3e-5)
+    ('1.6', '0.05', '1,200', '3e-05')
+    """
+    text = format_number(value)
+    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
+
+
 def format_size(n: float) -> str:
     """Write an estimated training size: three digits, and from 10 on whole.
 

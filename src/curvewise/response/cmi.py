@@ -354,7 +354,10 @@ class ConditioningSets:
                 f"sign: {size or 'none'} is held instead."
             )
         elif skipped:
-            notes.append(f"{len(skipped)} set(s) of hyperparameters determine the sign of every gap.")
+            notes.append(
+                f"{format_count(len(skipped), 'set')} of hyperparameters determine{'s' if len(skipped) == 1 else ''}"
+                " the sign of every gap."
+            )
         if empty := sum(s.empty for s in useful):
             notes.append(f"{empty} of {sum(s.possible for s in useful)} cells hold no pair of models and are left out.")
         return cls(gap, codes, useful, skipped, tuple(alarms), tuple(notes))

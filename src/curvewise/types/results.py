@@ -38,7 +38,8 @@ class Interval:
     level : float
         Nominal coverage, 0.95 unless asked otherwise.
     kind : str
-        Its meaning: "confidence", "prediction" or "conditional".
+        Its meaning: "confidence", "prediction" or "conditional"; "confidence and prediction" where the interval of a
+        comparison rests on one of each.
     outside : bool
         True when the estimate lies outside its own interval, which is a sign that the point
         estimate is pulled by a prior or a constraint.

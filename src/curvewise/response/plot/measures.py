@@ -40,7 +40,7 @@ from curvewise.response.cmi import ConditionalInformation, cmi_score
 from curvewise.response.judgement import HUNDREDFOLD, MeasureComparison, MeasureJudgement, MeasureScores, well_trained
 from curvewise.response.load import ModelCorpus
 from curvewise.response.plot.curves import percent
-from curvewise.text import format_level, format_number, format_pvalue
+from curvewise.text import format_count, format_level, format_number, format_pvalue
 from curvewise.types.results import FloatArray, Interval
 
 SCORE, NULL, TASK = "curvewise-score", "curvewise-null", "curvewise-task"
@@ -420,7 +420,7 @@ def plot_information(result: ConditionalInformation, ax: Axes | None = None, *, 
         if math.isfinite(result.null_mean):
             mark_value(ax, 100 * result.null_mean, "hyperparameters alone", bottom=True)
         ax.set_xlabel("CMI given the hyperparameters (%)" if not is_narrow(ax) else "CMI (%)")
-        said = f"{result.models:,} models. The score is the least of {len(result.sets)} set(s)"
+        said = f"{result.models:,} models. The score is the least of {format_count(len(result.sets), 'set')}"
         said += f", {len(known) - len(sets)} of them not shown." if len(known) > len(sets) else "."
         if math.isfinite(result.value.low):
             said += f" Bar: {format_level(result.value.level)} interval."

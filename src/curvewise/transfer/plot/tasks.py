@@ -289,7 +289,7 @@ def plot_blind_guess(result: BlindGuess, ax: Axes | None = None, *, caption: boo
     value, risk, indent = np.asarray(result.prediction), result.risk, 0.0
     shares = value.dtype.kind == "f" and value.shape == (len(result.classes),) and len(value) > 1
     said = f"The best constant for {shorten(clean(result.loss), 30)} has a risk of "
-    said += format_interval(risk, write=format_number)
+    said += format_interval(risk)
     lines = [f"{said} ({format_level(risk.level)} interval, {result.examples:,} examples)."]
     with canvas(ax, 1.7 + 0.24 * min(len(value), MOST_CLASSES) if shares else 3.6) as (ax, own):
         if shares:  # bars from the most frequent class on
