@@ -373,7 +373,7 @@ class VarianceCheck(Result):
 
     def readable(self) -> Mapping[str, Sequence[Any]]:
         """Return the table as people read it; digits of variances, which are squares, go by themselves."""
-        columns = self.display_columns()
+        columns: dict[str, Any] = dict(self.display_columns())
         counts = {k: [as_count(v) for v in columns[k]] for k in ("n", "degrees of freedom")}
         return {**columns, **counts} | {k: [f"{v:.3g}" for v in columns[k]] for k in ("measured", "modelled", "ratio")}
 

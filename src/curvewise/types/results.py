@@ -353,8 +353,9 @@ class Result(ABC):
         level = getattr(self, "level", None)
         has_limits = any(name == "low" or name.endswith("_low") for name in self.display_columns())
         # Of plans, the level is that of a test, such as 0.05, and their intervals say theirs in words.
-        known = has_limits and isinstance(level, float) and level > 0.5
-        return f"Estimates with {format_level(level)} intervals" if known else ""
+        if has_limits and isinstance(level, float) and level > 0.5:
+            return f"Estimates with {format_level(level)} intervals"
+        return ""
 
     def to_latex(self, **options: Any) -> str:
         r"""Return the main table for LaTeX, in the style of booktabs (``\usepackage{booktabs}``), the best in bold.
