@@ -12,6 +12,7 @@ import pytest
 
 import curvewise as cw
 from curvewise.errors import Message, UntrustedCodeError, arg, either, neutral, prefix
+from curvewise.evals.evals import Evals
 from curvewise.text import format_chance, format_count, format_interval, format_number, format_size, format_value
 
 
@@ -173,6 +174,14 @@ def test_only_certainty_is_zero_or_a_hundred_percent():
         ">99%",
         "100%",
     ]
+
+
+def test_levels_near_certainty_are_written_as_they_were_chosen():
+    scores = np.tile([[1.0, 1, 0, 1], [0, 1, 0, 1]], 10)
+    score = cw.score_evals(Evals(scores, ("a", "b"), np.arange(40)), level=0.975)
+    assert "The 97.5% intervals" in score.summary()
+    assert score.table_note() == "Estimates with 97.5% intervals"
+    assert "a chance of 0.5% over all looks" in cw.evals.plan_looks([50, 100], level=0.995).summary()
 
 
 def test_pictures_and_pages_name_arguments_neither_as_python_nor_as_options():

@@ -181,18 +181,18 @@ SMALL_PVALUE = 0.001
 """P-values below this are written as that: no tail is known so far out, and no decision turns on it."""
 
 
-def format_pvalue(p: float, smallest: float = 0.0) -> str:
-    """Write a p-value with two digits; a small one, or the smallest that its method tells, as an upper bound.
+def format_pvalue(p: float) -> str:
+    """Write a p-value with two digits; a small one as an upper bound.
 
-    >>> format_pvalue(9.1e-7), format_pvalue(0.034), format_pvalue(0.0), format_pvalue(0.01, 0.01)
-    ('p < 0.001', 'p = 0.034', 'p < 0.001', 'p < 0.01')
+    >>> format_pvalue(9.1e-7), format_pvalue(0.034), format_pvalue(0.0)
+    ('p < 0.001', 'p = 0.034', 'p < 0.001')
     >>> format_pvalue(0.0496), format_pvalue(0.0504)  # two digits would not show on which side of 0.05
     ('p = 0.0496', 'p = 0.0504')
     """
     if math.isnan(p):
         return "p unknown"
-    if p < SMALL_PVALUE or p <= smallest:
-        return f"p < {max(smallest, SMALL_PVALUE):.1g}"
+    if p < SMALL_PVALUE:
+        return f"p < {SMALL_PVALUE}"
     written = [f"{p:.{digits}g}" for digits in range(2, 7)]
     return f"p = {next((text for text in written if float(text) != USUAL_LEVEL), written[0])}"
 
@@ -219,6 +219,18 @@ def format_chance(p: float) -> str:
     return f"{p:.0%}"
 
 
+def format_level(level: float) -> str:
+    """Write the level of an interval, or its distance from 1, in percent: all digits that people choose.
+
+    >>> format_level(0.95), format_level(0.975), format_level(0.999), format_level(1 - 0.975), format_level(0.99999)
+    ('95%', '97.5%', '99.9%', '2.5%', '99.999%')
+    """
+    nearest = 100 * min(level, 1 - level)
+    # Two digits of the distance from 0 or 1, so that no level reads as certainty.
+    decimals = max(2, _two_digits(nearest)) if nearest > 0 else 2
+    return f"{round(100 * level, decimals):.15g}%"
+
+
 def format_number(value: float, digits: int = 4) -> str:
     """Write a number for people: about four significant digits, ``∞`` for infinity.
 
@@ -240,6 +252,16 @@ def format_number(value: float, digits: int = 4) -> str:
         return f"{round(value, -keep):,.0f}"
     whole = max(1, len(str(int(abs(value)))) if abs(value) >= 1 else 0)
     return f"{value:,.{max(0, digits - whole)}f}" if abs(value) >= 1 else f"{value:.{digits}g}"
+
+
+def format_setting(value: float) -> str:
+    """Write the value of a hyperparameter, without zeros at the end.
+
+    >>> format_setting(1.6), format_setting(0.05), format_setting(1200.0), format_setting(3e-5)
+    ('1.6', '0.05', '1,200', '3e-05')
+    """
+    text = format_number(value)
+    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
 
 
 def format_size(n: float) -> str:
@@ -350,7 +372,7 @@ def interval_cell(interval: Interval | Iterable[float], unit: str = "", *, bold:
 
 WITHOUT_UNIT = (
     "probability|share|correlation|ratio|distance|gamma|factor|crossing|chance|power|one_more|r_squared|fraction|rank|"
-    "random|magnitude|discrimination|(^|_)n(_|$)|runs|sizes?|draws|weights?|agreement|kendall|value"
+    "random|magnitude|discrimination|(^|_)n(_|$)|runs|sizes?|draws|weights?|(?<!dis)agreement|kendall|value"
 )
 """Words in the names of columns and of quantities that are in no unit, whatever the unit of the result."""
 HEADINGS = {
@@ -427,6 +449,16 @@ def name_better(table: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
     sides = zip(table["a"], table["b"], table["verdict"], strict=True)
     better = [{"a better": a, "b better": b}.get(verdict, "not significant") for a, b, verdict in sides]
     return {k: v for k, v in table.items() if k not in ("p", "verdict")} | {"better": better}
+
+
+def name_decision(decision: str, a: str, b: str) -> str:
+    """Write the decision of a plan with the name of the better one.
+
+    >>> name_decision("stop: a", "gpt", "bert"), name_decision("go on", "gpt", "bert")
+    ('stop: gpt is better', 'go on')
+    """
+    side = decision.removeprefix("stop: ").removesuffix(" better")
+    return f"stop: {a if side == 'a' else b} is better" if side in ("a", "b") else decision
 
 
 def _readable(value: Any, name: str, unit: str, bold: bool) -> Any:

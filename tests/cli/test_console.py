@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from curvewise.cli.console import Page, UsageError, in_options, read_options, read_where, use_options, warn_each
+from curvewise.cli.console import (
+    Page,
+    UsageError,
+    in_options,
+    read_options,
+    read_where,
+    split_name,
+    use_options,
+    warn_each,
+)
 from curvewise.errors import CurvewiseWarning, Message, arg, either
 
 
@@ -87,3 +96,15 @@ def test_only_equal_warnings_are_called_the_same(messages, printed):
     with pytest.warns(CurvewiseWarning) as caught:
         warn_each(messages)
     assert [str(w.message) for w in caught] == printed
+
+
+def test_names_of_models_have_slashes_and_folders_have_equals_signs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "org" / "lr=0.1").mkdir(parents=True)
+    for file in ("a.csv", "org/lr=0.1/b.csv"):
+        (tmp_path / file).touch()
+    assert split_name("org/new=a.csv") == ("org/new", "a.csv")
+    assert split_name("org/new=a*.csv") == ("org/new", "a*.csv")
+    assert split_name("org/old=org/lr=0.1/b.csv") == ("org/old", "org/lr=0.1/b.csv")
+    for path in ("org/lr=0.1/b.csv", "org/lr=0.1/*.csv", "org/lr=0.1/missing.csv"):
+        assert split_name(path) == ("", path)

@@ -152,6 +152,13 @@ def test_equivalence_needs_a_margin_and_enough_questions():
     assert single.verdict == "equivalent"
 
 
+@pytest.mark.parametrize("margin", ["0.1", [0.1, 0.2], np.nan, True])
+def test_a_margin_is_a_number(margin):
+    with pytest.raises(InputError, match="must be a number above 0 and below 1") as caught:
+        cw.compare_evals(answers(3, 3, 10, 10), "new", "old", margin=margin)
+    assert caught.value.argument == "margin"
+
+
 def test_a_margin_moves_worse_and_better():
     c = cw.compare_evals(answers(10, 60, 500, 430), "new", "old", margin=0.01)
     assert c.verdict == "b"

@@ -26,6 +26,8 @@ def test_a_large_difference_stops_at_once(plan):
     assert (check.decision, check.next_look) == ("stop: a", None)
     turned = check_looks(evals(np.random.default_rng(0), 50, 0.95, 0.4), "b", "a", plan)
     assert turned.decision == "stop: b"
+    assert "Decision: stop: a is better." in check.summary()
+    assert "Decision: stop: a is better." in turned.summary()
     assert turned.difference.high < 0
 
 

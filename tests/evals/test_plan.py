@@ -421,3 +421,12 @@ def test_a_pilot_whose_models_differ_on_every_question_is_planned_on():
     e = Evals(np.array([[1.0] * 15 + [0.0] * 5, [0.0] * 15 + [1.0] * 5]), ("a", "b"), np.arange(20))
     for difference in (0.05, 0.52, 0.66, 0.95):  # rounding must not make a share of more than 1
         assert 0 < cw.plan_evals(e, difference=difference).power_at(50) <= 1
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"), [("difference", "0.03"), ("difference", [0.03]), ("power", "0.8"), ("samples", "x")]
+)
+def test_a_plan_takes_numbers_not_text(argument, value):
+    with pytest.raises(InputError) as caught:
+        cw.plan_evals(**{"difference": 0.03, "question_variance": 0.1, "sampling_variance": 0.0, argument: value})
+    assert (caught.value.argument, caught.value.value) == (argument, value)

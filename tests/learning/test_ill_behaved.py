@@ -320,6 +320,12 @@ ERRORS = [50.0, 52.0, 40.0, 41.0, 33.0, 32.0, 27.0, 28.0]
         (lambda curve: learning.measure_stability(SIZES, ERRORS, unit="percent", forms=[]), "forms"),
         (lambda curve: learning.measure_stability(SIZES, ERRORS, unit="percent", draws=2.5), "draws"),
         (lambda curve: learning.leave_one_size_out(SIZES, ERRORS, unit="percent", weights=[]), "weights"),
+        (lambda curve: curve.bootstrap(3, rng=-1), "rng"),
+        (lambda curve: learning.check_variance_model(curve, rng="a"), "rng"),
+        (lambda curve: cw.fit_learning_curve(SIZES, ERRORS, unit="percent", constants=3), "constants"),
+        (lambda curve: cw.fit_learning_curve(SIZES, ERRORS, unit="percent", largest=3, constants=3), "constants"),
+        (lambda curve: learning.measure_stability(SIZES, ERRORS, unit="percent", constants=3), "constants"),
+        (lambda curve: cw.rank_learners([curve, curve]), "curves"),
     ],
 )
 def test_questions_that_have_no_answer_name_the_argument(ask, argument):

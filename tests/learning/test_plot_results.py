@@ -16,6 +16,7 @@ from curvewise.errors import InputError
 from curvewise.learning import (
     check_variance_model,
     compare_learning_curves,
+    fit_learning_curve,
     leave_one_size_out,
     measure_stability,
     plan_sizes,
@@ -258,6 +259,18 @@ def test_the_variance_check_shows_measured_against_modelled(fit):
     scipy_stats = pytest.importorskip("scipy.stats")
     free = result.freedom
     np.testing.assert_allclose(ends[:, 0], free * result.measured / scipy_stats.chi2.ppf(0.975, free))
+
+
+def test_the_table_of_variances_has_the_numbers_of_the_picture():
+    """Squares of errors are no errors, and degrees of freedom no percentages."""
+    n = np.repeat([50.0, 100.0, 200.0, 400.0], 3)
+    error = 0.1 + 2 * n**-0.5 + np.random.default_rng(0).normal(0, 0.003, len(n))
+    result = check_variance_model([fit_learning_curve(n, error)])
+    table = result.readable()
+    assert [float(v) for v in table["measured"]] == pytest.approx(1e4 * result.measured, rel=5e-3)
+    assert table["degrees of freedom"] == [2, 2, 2, 2]
+    assert result.table().endswith("Variance of one run in %²")
+    assert f"{1e4 * result.modelled[0]:.4f}" in result.table(digits=4)
 
 
 def test_bars_that_leave_the_picture_of_variances_end_in_arrowheads(fit):

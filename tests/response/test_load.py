@@ -367,3 +367,8 @@ def test_rows_that_are_there_twice_and_epochs_of_one_model_are_no_further_models
         load_corpus(epochs, orientation={"gi": 1})
     assert len(load_corpus(frame.assign(epoch=range(12)))) == 12
     assert len(load_corpus(epochs, hyperparameters=["depth", "epoch"])) == 24
+
+
+def test_no_unit_makes_a_gap_of_infinity_one() -> None:
+    with pytest.raises(InputError, match=r"'gap'.* holds inf: where there is no value, leave the cell empty"):
+        load_corpus({"gap": [0.1, np.inf], "depth": [1, 2]})

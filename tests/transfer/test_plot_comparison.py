@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from curvewise.drawing.picture import draw
 from curvewise.drawing.style import PALETTE
 from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.text import format_interval
 from curvewise.transfer.blind import blind_guess
 from curvewise.transfer.measure import measure_transfer
 from curvewise.transfer.result import MethodRank, TransferRanks, measure_spread
@@ -243,6 +244,7 @@ def test_a_blind_guess_is_its_frequencies_or_the_losses_it_makes():
     assert all(float(tick).is_integer() for tick in few.get_yticks())
     (line,) = of(ax.lines, "curvewise-risk")
     assert line.get_xdata()[0] == found.risk.estimate
+    assert f"has a risk of {format_interval(found.risk)} (95% interval" in caption(ax)
     np.testing.assert_allclose(line.get_xdata()[0], np.abs(values - np.median(values)).mean())
 
 

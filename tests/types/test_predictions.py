@@ -270,3 +270,12 @@ def test_predictions_are_made_of_lists():
         Predictions([[0, 1], [1]], "errors")
     with pytest.raises(InputError, match="groups holds NaN"):
         Predictions([[0, 1], [1, 1]], "errors", groups=[1.0, np.nan])
+
+
+@pytest.mark.parametrize("kind", ["errors", "correct", "losses", "scores", "probabilities"])
+def test_text_is_neither_an_error_nor_a_loss(kind: str) -> None:
+    text = np.tile(np.array(["a", "b", "a"]), (2, 1) if kind != "probabilities" else (2, 3, 1))
+    labels = np.array([0, 1, 2]) if kind == "probabilities" else None
+    with pytest.raises(InputError, match=r"holds the text 'a', and must hold numbers.*kind='labels'") as caught:
+        as_predictions(text, labels, kind=kind)
+    assert (caught.value.argument, caught.value.value) == ("predictions", "a")

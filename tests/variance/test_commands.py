@@ -99,6 +99,9 @@ def test_compare_as_a_gate(call, files):
     assert lax.code == 0
     same = call("variance", "compare", files["b"], files["a"], "--margin", 0.05, "--fail-if", "equivalent")
     assert same.code == 3
+    never = call("variance", "compare", files["b"], files["a"], "--fail-if", "equivalent")
+    assert never.code == 2
+    assert "give --margin" in never.err
     unsure = call("variance", "compare", files["b"], files["a"], "--fail-if", "maybe-worse")
     assert unsure.code == 3
 

@@ -181,3 +181,9 @@ def test_decompositions_have_the_level_of_the_sweep(runs):
     assert measure_sweep(parts, level=0.8).to_dict() == measure_sweep(runs, kind="errors", level=0.8).to_dict()
     with pytest.raises(InputError, match=r"holds a decomposition with intervals of 0.8. .* or pass level=0.8"):
         measure_sweep(parts)
+
+
+def test_values_of_a_hyperparameter_have_no_zeros_at_the_end(runs):
+    found = measure_sweep({1.6: runs[1.0], 1200.0: runs[2.0]}, kind="errors")
+    assert "2 values of the hyperparameter, 1.6 has" in found.summary()
+    assert "1.600" not in found.summary()

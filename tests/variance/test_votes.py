@@ -41,6 +41,15 @@ def test_disagreement_is_that_of_all_pairs(votes):
         assert tuple(d.gap)[1:] == pytest.approx(tuple(theirs.confidence_interval(0.95)))
 
 
+def test_tables_show_disagreement_in_percent_as_the_sentence_does():
+    """Agreement is a number without unit; disagreement is a rate beside an error."""
+    rng = np.random.default_rng(0)
+    found = measure_disagreement(rng.integers(0, 3, (8, 50)), rng.integers(0, 3, 50))
+    cells = found.readable()["estimate"]
+    assert [cell.text[-1] for cell in cells] == ["%"] * 3
+    assert f"disagree on {cells[0].text}{cells[0].after} of" in found.summary()
+
+
 def test_groups_widen_the_interval():
     rng = np.random.default_rng(0)
     groups = np.repeat(np.arange(50), 6)

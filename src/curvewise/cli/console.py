@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from glob import glob
 from importlib.util import find_spec
 from pathlib import Path
 from typing import (
@@ -804,6 +805,12 @@ VERDICTS = {"a better": "better", "b better": "worse", "not significant": "undec
 """Verdicts of comparisons, and the conditions of --fail-if that they meet; others go by their own name."""
 
 
+def check_gates(fail_if: Sequence[str], margin: float | None) -> None:
+    """Refuse to wait for equivalence where no margin says what that is."""
+    if "equivalent" in fail_if and margin is None:
+        raise UsageError("--fail-if equivalent never holds without a margin: give --margin, such as --margin 0.005.")
+
+
 def gate_status(fail_if: Sequence[str], conditions: Sequence[str], place: str = "") -> int:
     """Return the exit status: whether a condition of --fail-if is among those that hold, which is then warned of."""
     met = [gate for gate in fail_if if gate in conditions]
@@ -870,11 +877,16 @@ def named_files(words: Sequence[str]) -> dict[str, str]:
 def split_name(word: str) -> tuple[str, str]:
     """Split NAME=FILE; the name is empty where the word is a file.
 
+    Names of models have slashes, as paths have: such a name is one where a file, or a pattern that matches one, follows
+    and the whole word is none.
+
     >>> split_name("wide=runs.npy"), split_name("runs.npy"), split_name("lr/rate=0.1/runs.npy")
     (('wide', 'runs.npy'), ('', 'runs.npy'), ('', 'lr/rate=0.1/runs.npy'))
     """
     name, equals, file = word.partition("=")
-    named = equals and name.strip() and file and not {"/", os.sep} & set(name) and not Path(word).exists()
+    named = equals and name.strip() and file and not Path(word).exists()
+    if named and {"/", os.sep} & set(name) and not Path(file).exists() and not glob(file):
+        named = False
     return (name.strip(), file) if named else ("", word)
 
 

@@ -29,6 +29,7 @@ from curvewise.cli.console import (
     Texts,
     UsageError,
     Words,
+    check_gates,
     choose_pair,
     conditions_of,
     gate_status,
@@ -43,7 +44,7 @@ from curvewise.cli.console import (
     warn_each,
 )
 from curvewise.errors import InputError, list_names, prefix, quietly
-from curvewise.text import format_chance, format_count, format_size
+from curvewise.text import format_chance, format_count, format_level, format_size
 
 if TYPE_CHECKING:
     from curvewise.evals.evals import Evals
@@ -293,7 +294,7 @@ def score(
             result = measure_passes(logs, kind, scoring.several, average=average, level=level)
         else:
             result = score_evals(logs, **scoring.arguments(), level=level)
-    title = f"{format_count(len(logs.models), 'model')}, {_size(logs)} ({level:.0%} intervals)"
+    title = f"{format_count(len(logs.models), 'model')}, {_size(logs)} ({format_level(level)} intervals)"
     columns = None
     if page.markup is None:  # the title of a table in the terminal says how many there are
         readable = result.readable().items()
@@ -348,6 +349,7 @@ def compare(
 
     if {*fail_if} & {"worse", "better", "maybe-worse"} and a is None and b is None:
         raise UsageError(f"--fail-if {fail_if[0]} is about a model: name it with --a, and the other one with --b.")
+    check_gates(fail_if, margin)
     logs = reading.load(files)
     one, two = _two_models(logs, a, b)
     with quietly():
@@ -357,7 +359,7 @@ def compare(
     columns = None
     if page.markup is None:  # the title of a table in the terminal names the two models, which are often long
         columns = {k: v for k, v in result.readable().items() if k not in ("a", "b")}
-    title = f"{one} minus {two} ({level:.0%} interval)"
+    title = f"{one} minus {two} ({format_level(level)} interval)"
     draw = partial(result.plot, what=what)
     return page.answer(result, title, columns=columns, style="bold", known=logs.warnings, draw=draw, status=status)
 
@@ -402,7 +404,7 @@ def rank(
     logs = reading.load(files)
     with quietly():
         result = rank_models(logs, **scoring.arguments(), level=level)
-    title = f"{format_count(len(result.models), 'model')}, {_size(logs)} ({level:.0%} intervals)"
+    title = f"{format_count(len(result.models), 'model')}, {_size(logs)} ({format_level(level)} intervals)"
     more: dict[str, dict[str, Any]] = {}
     if pairs:
         table = result.pair_columns()

@@ -19,7 +19,7 @@ from curvewise.evals.score import error_cells, in_points, points
 from curvewise.stats.clusters import Clusters, sample_design
 from curvewise.stats.intervals import variance_degrees
 from curvewise.text import Cell, format_count, format_interval, format_pvalue, format_value, supported_decimals
-from curvewise.types.results import FloatArray, Interval, Result, check_level
+from curvewise.types.results import FloatArray, Interval, Result, as_number, check_level
 
 POPULATIONS = {
     (False, False): "new questions of the same kind, for these two models as they are",
@@ -87,9 +87,11 @@ def compare_evals(
     pair = e.select([a, b])
     a, b = pair.models
     width = e.range[1] - e.range[0]
-    if margin is not None and not 0 < margin < width:
+    if margin is not None and not 0 < as_number(margin) < width:
         raise InputError(
-            f"must be above 0 and below {width:g}, the largest possible difference.", argument="margin", value=margin
+            f"must be a number above 0 and below {width:g}, the largest possible difference.",
+            argument="margin",
+            value=margin,
         )
     # Graded where any model is: two that never had half marks could have had some.
     scores = replace(question_scores(pair, metric), binary=e.two_valued)

@@ -22,8 +22,17 @@ from curvewise.evals.questions import question_scores
 from curvewise.evals.score import in_points, points
 from curvewise.stats.intervals import mcnemar_power
 from curvewise.stats.tests import sequential_design
-from curvewise.text import Cell, format_count, format_interval, format_number, format_pvalue, format_size
-from curvewise.types.results import Interval, Result, check_level, check_whole
+from curvewise.text import (
+    Cell,
+    format_count,
+    format_interval,
+    format_level,
+    format_number,
+    format_pvalue,
+    format_size,
+    name_decision,
+)
+from curvewise.types.results import Interval, Result, as_number, check_level, check_whole
 
 TRIED = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100)
 """Samples of a question that a frontier lists."""
@@ -114,9 +123,9 @@ def plan_evals(
         raise InputError(f"{arg('models')} is gone: name the two models with {arg('a')} and {arg('b')}.")
     known_numbers = _check_numbers(numbers)
     check_coverage(level)
-    if not 0 < power < 1:
-        raise InputError("must lie between 0 and 1, such as 0.8.", argument="power", value=power)
-    if difference is not None and not 0 < abs(difference) < math.inf:
+    if not 0 < as_number(power) < 1:
+        raise InputError("must be a number between 0 and 1, such as 0.8.", argument="power", value=power)
+    if difference is not None and not 0 < abs(as_number(difference)) < math.inf:
         raise InputError("must be a number other than 0, such as 0.03.", argument="difference", value=difference)
     costs = {name: known_numbers.pop(name) for name in ("question_cost", "sample_cost", "budget")}
     counts = _two(samples, "samples")
@@ -194,8 +203,9 @@ def _check_numbers(given: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in found.items():
         above = name in ("design_effect", "sample_cost", "budget")
         for number in () if value is None else np.ravel(value).tolist():
-            if not (number > 0 or (number == 0 and not above)) or number == math.inf:
-                text = "must be a number above 0." if above else "must be 0 or more."
+            seen = as_number(number)
+            if not (seen > 0 or (seen == 0 and not above)) or seen == math.inf:
+                text = "must be a number above 0." if above else "must be a number, 0 or more."
                 raise InputError(text, argument=name, value=number)
     return found
 
@@ -348,8 +358,8 @@ def _two(value: float | tuple[float, float] | None, name: str) -> tuple[float, f
     """Return a number for each of the two models, from one or two."""
     if value is None:
         return None
-    both = np.ravel(np.asarray(value, dtype=np.float64)).tolist()
-    if len(both) not in (1, 2):
+    both = [as_number(v) for v in np.ravel(value).tolist()]
+    if len(both) not in (1, 2) or any(map(math.isnan, both)):
         raise InputError("must be one number, or one for each of the two models.", argument=name, value=value)
     return both[0], both[-1]
 
@@ -685,8 +695,8 @@ class LookPlan(Result):
         listed = ", ".join(shown if len(shown) <= 10 else [*shown[:4], "…", shown[-1]])
         return (
             f"Compare after {listed} questions in random order, and stop when p < {self.nominal_level:.4f}. Where there"
-            f" is no difference, one is found with a chance of {1 - self.level:.0%} over all looks; stopping at p <"
-            f" {1 - self.level:.2g} instead would make that {self.naive_error:.0%}."
+            f" is no difference, one is found with a chance of {format_level(1 - self.level)} over all looks;"
+            f" stopping at p < {1 - self.level:.2g} instead would make that {self.naive_error:.0%}."
         )
 
 
@@ -721,8 +731,8 @@ def check_looks(
     e = as_evals(e)
     if a == b:
         raise InputError(f"a and b are both {brief(a)}: name two models.", argument="b", value=b)
-    if margin is not None and not margin > 0:
-        raise InputError("must be above 0, such as 0.01.", argument="margin", value=margin)
+    if margin is not None and not as_number(margin) > 0:
+        raise InputError("must be a number above 0, such as 0.01.", argument="margin", value=margin)
     if e.groups is not None and len(np.unique(e.groups)) < len(e.questions):
         raise InputError(
             "a plan of looks is for independent questions, and these are in groups.",
@@ -837,5 +847,5 @@ class LookCheck(Result):
         return (
             f"After {self.questions:,} questions the score of {self.a} minus that of {self.b} is {gap}"
             f" ({format_pvalue(self.pvalue)}; the interval holds at all planned looks together with"
-            f" {self.plan.level:.0%}). Decision: {self.decision}.{then}"
+            f" {format_level(self.plan.level)}). Decision: {name_decision(self.decision, self.a, self.b)}.{then}"
         )

@@ -37,7 +37,15 @@ from curvewise.evals.judge import JudgeCorrection
 from curvewise.evals.plan import EvalPlan, LookCheck, LookPlan
 from curvewise.evals.rank import ModelRanking
 from curvewise.evals.score import PASS_KINDS, ModelScores, PassCurve, error_cells, in_points
-from curvewise.text import format_count, format_interval, format_number, format_pvalue, format_size
+from curvewise.text import (
+    format_count,
+    format_interval,
+    format_level,
+    format_number,
+    format_pvalue,
+    format_size,
+    name_decision,
+)
 from curvewise.types.results import FloatArray, Unit
 
 SCORE = "curvewise-score"
@@ -85,7 +93,7 @@ def plot_model_scores(
         score_axis(ax, result.unit, metric_label(result.metric, result.average))
         word = "interval" if len(order) == 1 else "intervals"
         design = format_count(result.questions, "question")
-        said = f"{result.level:.0%} {word} for new questions of the same kind, from {design}."
+        said = f"{format_level(result.level)} {word} for new questions of the same kind, from {design}."
         if len(order) > 1:
             said += " Whether two models differ is a paired comparison, not an overlap of intervals."
         lines = [said, *_left_out(len(order), len(result.models))]
@@ -163,7 +171,7 @@ def plot_leaderboard(
         if not best.issuperset(result.models[:count]):
             key.append((key_dot(INK, line="-"), "significantly worse than another"))
         lines = [
-            f"{result.level:.0%} intervals of scores (each) and of ranks (together, after Holm), from"
+            f"{format_level(result.level)} intervals of scores (each) and of ranks (together, after Holm), from"
             f" {result.questions:,} questions."
         ]
         if right > 1.0:
@@ -250,7 +258,7 @@ def plot_pass_curve(
         who = "" if len(result.models) > 1 else f" of {result.models[0]}"
         lines = [
             f"{result.kind}k{who}: the chance that {PASS_KINDS[result.kind]}, on {result.questions:,} questions;"
-            f" {result.level:.0%} intervals for new questions of the same kind."
+            f" {format_level(result.level)} intervals for new questions of the same kind."
         ]
         if len(others):
             lines.append(f"Grey: {len(others)} further models.")
@@ -456,7 +464,7 @@ def _pairs(result: ModelRanking, ax: Axes | None, most: int | None, legend: bool
     pairs = [(str(table["a"][i]), str(table["b"][i])) for i in shown]
     what = f"difference of {metric_label(result.metric, result.average)}"
     fraction = result.unit == "fraction"
-    said = f"{result.level:.0%} intervals, each of its own, on {result.questions:,} questions."
+    said = f"{format_level(result.level)} intervals, each of its own, on {result.questions:,} questions."
     return draw_differences(
         ax,
         pair_names(ax, pairs, shorten=model_names),
@@ -692,7 +700,8 @@ def plot_look_check(
         then = "" if result.next_look is None else f" Look again at {result.next_look:,} questions."
         text = (
             f"After {result.questions:,} questions {one} minus {two} is {gap}; the intervals hold at all looks together"
-            f" ({result.plan.level:.0%}). Decision: {result.decision}.{then}"
+            f" ({format_level(result.plan.level)}). Decision:"
+            f" {name_decision(result.decision, one, two)}.{then}"
         )
         finish(ax, own, key, [text, *warned(result)], legend=legend, caption=caption, columns=columns, loc="upper left")
     return ax

@@ -25,7 +25,7 @@ from curvewise.evals.questions import (
 )
 from curvewise.stats.clusters import Clusters, sample_design
 from curvewise.stats.intervals import WORST, both_sampled, bounded_interval, wilson_interval
-from curvewise.text import Cell, format_count, format_interval, format_number, format_target
+from curvewise.text import Cell, format_count, format_interval, format_level, format_number, format_target
 from curvewise.types.results import FloatArray, Interval, Result, check_level
 
 PASS_KINDS = {"pass@": "at least one of k samples is right", "pass^": "all k samples are right"}
@@ -308,8 +308,8 @@ class ModelScores(Result):
         text = [f"{name} is {listed}, from {self._design()}."]
         if len(order) > 1:
             text.append(
-                f"The {self.level:.0%} intervals are for new questions of the same kind; whether two models differ is "
-                "a paired comparison, not an overlap of intervals."
+                f"The {format_level(self.level)} intervals are for new questions of the same kind; whether two models "
+                "differ is a paired comparison, not an overlap of intervals."
             )
         return " ".join(text)
 
@@ -481,5 +481,6 @@ class PassCurve(Result):
         design = format_count(self.questions, "question")
         return (
             f"{self.kind}k, the chance that {PASS_KINDS[self.kind]}, on {design}{over}:"
-            f" {'; '.join(shown)}{more}. The {self.level:.0%} intervals are for new questions of the same kind."
+            f" {'; '.join(shown)}{more}. The {format_level(self.level)} intervals are for new questions of the same"
+            " kind."
         )

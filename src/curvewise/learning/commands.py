@@ -56,6 +56,7 @@ from curvewise.text import (
     as_count,
     format_chance,
     format_count,
+    format_level,
     format_size,
     format_target,
     interval_cell,
@@ -448,7 +449,7 @@ def rank(
     from curvewise.learning.comparison import rank_learners
 
     result = rank_learners(curves, at=fitting.at, level=fitting.level)
-    what = f"{result.level:.0%} {result.kind} intervals, form {next(iter(curves)).form}"
+    what = f"{format_level(result.level)} {result.kind} intervals, form {next(iter(curves)).form}"
     title = f"Predicted {next(iter(curves)).unit.quantity} at n = {as_count(result.at):,} ({what})"
     return page.answer(result, title, columns=result.readable())
 
@@ -598,13 +599,7 @@ def check(
     from curvewise.learning.validation import check_variance_model
 
     result = check_variance_model(list(curves), draws=draws, rng=seed)
-    # Variances are squares, whose digits go by themselves.
-    columns = {k.replace("degrees_of_freedom", "degrees of freedom"): v for k, v in result.columns().items()}
-    scale, square = result.shown_in
-    columns |= {k: [f"{scale * v:.3g}" for v in columns[k]] for k in ("measured", "modelled")}
-    columns["ratio"] = [f"{v:.3g}" for v in columns["ratio"]]
-    title = f"Variance of one run{square and f' in {square}'}"
-    return page.answer(result, title, columns=columns)
+    return page.answer(result, result.table_note())
 
 
 def _rows_of(measurements: Measurements) -> dict[str, Any]:
@@ -671,7 +666,7 @@ def _show_predictions(
         for record, (error, low, high) in zip(records, rows, strict=True):
             record |= {word: error, f"{head}low": low, f"{head}high": high}
     page.document["predictions"] = records
-    page.table(f"Predicted {word} ({level:.0%} {kind} intervals)", columns)
+    page.table(f"Predicted {word} ({format_level(level)} {kind} intervals)", columns)
 
 
 def _show_reach(page: Page, curves: LearningCurves, level: float, error: float) -> None:
@@ -685,7 +680,7 @@ def _show_reach(page: Page, curves: LearningCurves, level: float, error: float) 
         ],
     }
     target = format_target(answers[0].error, answers[0].unit.name)
-    title = f"Training examples needed for {target} ({level:.0%} intervals)"
+    title = f"Training examples needed for {target} ({format_level(level)} intervals)"
     page.table(title, columns)
     warn_each([prefix(f"{a.learner}: ", w) for a in answers for w in a.warnings])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,7 +21,6 @@ from curvewise.learning.curve import (
 )
 from curvewise.learning.fit import fitted_curves
 from curvewise.stats.intervals import (
-    SMALLEST_PVALUE,
     crossing_interval,
     difference_interval,
     excluded_level,
@@ -33,6 +32,7 @@ from curvewise.text import (
     format_chance,
     format_count,
     format_interval,
+    format_level,
     format_number,
     format_pvalue,
     format_size,
@@ -154,7 +154,9 @@ class CurveComparison(Result):
     def table_note(self) -> str:
         """Name what is compared, and the kind and level of the intervals."""
         forms = " and ".join(dict.fromkeys(c.form for c in self._curves))
-        return f"{self.a} minus {self.b} ({self.level:.0%} {self.error_difference.kind} intervals, form {forms})"
+        return (
+            f"{self.a} minus {self.b} ({format_level(self.level)} {self.error_difference.kind} intervals, form {forms})"
+        )
 
     def sentences(self) -> str:
         """The verdict in a few sentences."""
@@ -162,7 +164,7 @@ class CurveComparison(Result):
         where = f"at n = {format_number(self.at)}"
         word = self.unit.quantity
         found = f"the {word} of {a} minus that of {b} is {format_interval(d, self.unit.name)}"
-        found += f" ({format_pvalue(self.pvalue, SMALLEST_PVALUE)})"
+        found += f" ({format_pvalue(self.pvalue)})"
         if self.verdict == "undecided":
             lines = [f"{a} and {b} are not significantly different {where}: {found}."]
             if self.unit.name != "score" and d.width > 2 * max(float(k.mean.max()) for k in self._curves):
@@ -178,7 +180,7 @@ class CurveComparison(Result):
             text = (
                 f"The fitted curve of {worse} does not get to the {word} of {better} with {SEARCH:,.0f} times the data"
             )
-            known = f"; it takes more than {_factor(k.low)} times with {self.level:.0%} confidence."
+            known = f"; it takes more than {_factor(k.low)} times with {format_level(self.level)} confidence."
             lines.append(text + (known if 0 < k.low < np.inf else "."))
         if np.isfinite(c.estimate):
             lines.append(f"The curves cross near n = {format_interval(c)}.")
@@ -311,8 +313,6 @@ class LearnerComparison(Result):
     warnings: tuple[str, ...]
     _curves: tuple[Curve, ...]
 
-    smallest_pvalue: ClassVar[float] = SMALLEST_PVALUE
-
     def __iter__(self) -> Iterator[Curve]:
         """Yield the curves, best first, so that they can be drawn and compared further."""
         return iter(self._curves)
@@ -339,7 +339,8 @@ class LearnerComparison(Result):
     def table_note(self) -> str:
         """Name what is compared, and the kind and level of the intervals."""
         several = len(self.pairs) > 1
-        what = f"a minus b, {'simultaneous ' if several else ''}{self.level:.0%} {self.differences[0].kind} intervals"
+        kind = f"{'simultaneous ' if several else ''}{format_level(self.level)} {self.differences[0].kind}"
+        what = f"a minus b, {kind} intervals"
         what += f", p-values × {len(self.pairs)}" if several else ""
         return f"{format_count(len(self.pairs), 'pair')} at n = {format_number(self.at)} ({what})"
 
@@ -569,9 +570,8 @@ class LearnerRanking(Result):
 
     def table_note(self) -> str:
         """Name the quantity, and the kind and level of the intervals."""
-        return (
-            f"Predicted {self.unit.quantity} at n = {format_number(self.at)} ({self.level:.0%} {self.kind} intervals)"
-        )
+        where = f"{self.unit.quantity} at n = {format_number(self.at)}"
+        return f"Predicted {where} ({format_level(self.level)} {self.kind} intervals)"
 
     def _said(self, i: int) -> str:
         """A prediction with its interval."""
@@ -617,6 +617,13 @@ def rank_learners(curves: Any, at: float | None = None, *, level: float = 0.95, 
     ('new', 'plain')
     """
     all_curves, size, warnings = _judged(curves, at, level, "ranking", "ranked", fitting)
+    names = [c.learner for c in all_curves]
+    if twice := [name for i, name in enumerate(names) if name in names[:i]]:
+        raise InputError(
+            f"hold {twice[0]!r} twice: a ranking names each learner once.",
+            argument="curves",
+            remedy="Name each with fit_learning_curve(…, learner=…).",
+        )
     point = np.array([size])
     # Chances come from the quantiles of each curve, which need not be normal or symmetric.
     probabilities, quantiles = _quantiles(all_curves, point)

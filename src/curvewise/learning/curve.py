@@ -47,6 +47,7 @@ from curvewise.text import (
     as_count,
     format_chance,
     format_interval,
+    format_level,
     format_number,
     format_size,
     format_target,
@@ -58,6 +59,7 @@ from curvewise.types.results import (
     Result,
     Unit,
     as_floats,
+    as_generator,
     check_level,
     check_whole,
     data_frame,
@@ -535,7 +537,9 @@ def note_on_estimates(curves: Sequence[Curve], level: float = 0.95, interval: st
     word = curves[0].unit.quantity if curves else "error"
     # The interval of β_N is by the power law, whatever the form; see interval_at.
     apart = "; β_N: confidence, of form power" if kinds == ["prediction"] else ""
-    return f"{word.capitalize()} e_N and data-reliance β_N ({level:.0%} {' and '.join(kinds)} intervals{apart})"
+    return (
+        f"{word.capitalize()} e_N and data-reliance β_N ({format_level(level)} {' and '.join(kinds)} intervals{apart})"
+    )
 
 
 def check_curves(curves: Any) -> list[Curve]:
@@ -682,7 +686,7 @@ class LearningCurve(Curve):
         """
         data, draws = self._data, check_whole(refits, "refits", 1)
         spread = data.run_variance(self.constants.sigma0_squared)
-        means = simulate(np.random.default_rng(rng), self._error_points(data.n), spread, data.runs, draws)
+        means = simulate(as_generator(rng), self._error_points(data.n), spread, data.runs, draws)
         points = fit_means(data.n, data.runs, *means, self.form, self.weights, self.constants)
         back = self._scale.sign / self._scale.factor
         alpha, eta, delta = (v * back for v in (points.alpha, points.eta, points.delta))
@@ -898,14 +902,14 @@ class SamplesToReach(Result):
     def table_note(self) -> str:
         """Name the kind and level of the interval."""
         target = format_target(self.error, self.unit.name)
-        return f"Training examples needed for {target} ({self.level:.0%} {self.kind} interval)"
+        return f"Training examples needed for {target} ({format_level(self.level)} {self.kind} interval)"
 
     def sentences(self) -> str:
         """One or two sentences."""
         target = format_target(self.error, self.unit.name)
-        span = f"{self.level:.0%} {self.kind} interval {format_size(self.low)} to {format_size(self.high)}"
+        span = f"{format_level(self.level)} {self.kind} interval {format_size(self.low)} to {format_size(self.high)}"
         if np.isinf(self.low):
-            span = f"no size searched is in the {self.level:.0%} {self.kind} interval"
+            span = f"no size searched is in the {format_level(self.level)} {self.kind} interval"
         never, curve = self.probability_never, self.curve_reaches
         if np.isnan(self.estimate):
             text = f"{self.learner}: no training size can be named for {target}."

@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 from curvewise.errors import InputError, arg
 from curvewise.learning.curve import LearningCurve, check_size, check_sizes_to_predict
 from curvewise.learning.profile import SLOPE_STD
-from curvewise.text import as_count, format_count, format_number, format_value
+from curvewise.text import as_count, format_count, format_level, format_number, format_value
 from curvewise.types.results import FloatArray, Result, Unit, check_level, check_whole
 
 
@@ -69,8 +69,9 @@ class SizePlan(Result):
         word = self.unit.quantity
         runs = f"add {' and '.join(steps)}" if steps else "add no runs"
         return (
-            f"{self.learner}: to narrow the {self.level:.0%} interval of the {word} at n = {format_number(self.at)}"
-            f" from a width of {now} to {then}, {runs} ({format_number(self.samples)} training examples in all)."
+            f"{self.learner}: to narrow the {format_level(self.level)} interval of the {word} at n ="
+            f" {format_number(self.at)} from a width of {now} to {then}, {runs}"
+            f" ({format_number(self.samples)} training examples in all)."
             " The new runs must differ from the old in training data or seed."
         )
 

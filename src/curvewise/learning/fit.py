@@ -34,6 +34,7 @@ from curvewise.learning.power import (
     PowerFits,
     bounds,
     check_choice,
+    check_constants,
     fit_means,
     group_runs,
     scale_for,
@@ -134,6 +135,7 @@ def _form_of(form: str | None, largest: int | None, constants: Constants) -> tup
         problem = "must be a whole number from 2: how many of the largest sizes to use."
         raise InputError(problem, argument="largest", value=largest)
     used = f"Only the {largest} largest sizes are used"
+    check_constants(constants)
     if form is None and constants.gamma is None:
         return "sqrt", [f"{used}, and γ is held at −½."]
     return form or "power", [f"{used}."]
@@ -605,6 +607,7 @@ def build_curves(
 ) -> dict[str, LearningCurve | EnsembleCurve]:
     """Fit a curve to the grouped runs of each learner, quietly; those measured at the same sizes together."""
     check_choice("form", form, (*FORMS, *ENSEMBLE_FORMS))
+    check_constants(constants)
     curves: dict[str, LearningCurve | EnsembleCurve] = {}
     places = {name: i for i, name in enumerate(data)}
     # Curves at the same sizes share the basis of the grid over γ, so that one call fits them all.

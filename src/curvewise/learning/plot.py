@@ -57,7 +57,15 @@ from curvewise.learning.design import SizePlan
 from curvewise.learning.fit import LearningCurves, fit_learning_curves
 from curvewise.learning.power import GroupedRuns, check_choice, group_runs
 from curvewise.learning.validation import LeaveOneSizeOut, Stability, VarianceCheck
-from curvewise.text import format_chance, format_count, format_interval, format_number, format_target, format_value
+from curvewise.text import (
+    format_chance,
+    format_count,
+    format_interval,
+    format_level,
+    format_number,
+    format_target,
+    format_value,
+)
 from curvewise.types.measurements import Measurements
 from curvewise.types.results import FloatArray, Interval, check_level
 
@@ -391,7 +399,7 @@ def plot_ranking(result: LearnerRanking, ax: Axes | None = None, *, most: int = 
         ax.text(1.03, -0.75, "chance of being best", transform=column, fontsize=8.5, va="bottom", gid=CHANCE)
         for i, p in enumerate(result.probability_best[:shown]):
             ax.text(1.03, i, format_chance(float(p)), transform=column, fontsize=9.0, va="center", gid=CHANCE)
-        lines = [f"Bars: {100 * result.level:.4g}% {result.kind} intervals of the fitted curves."]
+        lines = [f"Bars: {format_level(result.level)} {result.kind} intervals of the fitted curves."]
         if shown < len(result.learners):
             lines.append(f"The best {shown} of {len(result.learners)} learners are shown.")
         write_caption(ax, [*lines, *warned(result)], indent=indent)
@@ -906,7 +914,7 @@ def caption_of(
     crowd = len(curves) > CROWD
     kinds = dict.fromkeys(interval or c.default_interval for c in curves)
     if interval != "none" and not (crowd and interval is None):
-        parts.append(f"Shaded: {100 * level:.4g}% {' and '.join(_KINDS[k] for k in kinds)}.")
+        parts.append(f"Shaded: {format_level(level)} {' and '.join(_KINDS[k] for k in kinds)}.")
     spread = not crowd and any(bool((c.runs > 1).any()) for c in curves)
     parts.append(
         "Circles: mean of the runs at a size" + (", bars: ±1 standard deviation of one run." if spread else ".")

@@ -70,6 +70,13 @@ class Constants:
         check_choice("noise", self.noise, ("estimated", "paper"))
 
 
+def check_constants(constants: Constants) -> None:
+    """Raise unless these are constants of a fit."""
+    if not isinstance(constants, Constants):
+        remedy = "Pass cw.learning.Constants(gamma=-0.5) or the like."
+        raise InputError("are no constants of a fit.", argument="constants", value=constants, remedy=remedy)
+
+
 def check_choice(argument: str, value: str, known: Sequence[str]) -> None:
     """Raise unless the value is one of a few words."""
     if value not in known:

@@ -20,6 +20,7 @@ from curvewise.learning.power import (
     PointScale,
     PowerFits,
     check_choice,
+    check_constants,
     fit_power,
     group_runs,
     scale_for,
@@ -27,8 +28,8 @@ from curvewise.learning.power import (
     slope_variance,
 )
 from curvewise.stats.intervals import paired_t_test
-from curvewise.text import format_count, format_number, format_value
-from curvewise.types.results import FloatArray, Result, Unit, as_floats, check_whole, count_missing
+from curvewise.text import as_count, format_count, format_number, format_value
+from curvewise.types.results import FloatArray, Result, Unit, as_floats, as_generator, check_whole, count_missing
 
 PAPER_ROWS = (*(("power", scheme) for scheme in WEIGHTS), ("sqrt", "size"), ("sqrt2", "size"), ("power2", "size"))
 """Forms and weights of the table in the paper's Fig. 2, in its order."""
@@ -295,12 +296,13 @@ def measure_stability(
     forms = tuple(FORMS) if forms is None else tuple(_listed(forms, "forms", "power"))
     for form in forms:
         check_choice("forms", form, tuple(FORMS))
+    check_constants(constants)
     draws = check_whole(draws, "draws", 2)
     points = data.in_points(scale)
     # The variance of one run, modelled where there is only one.
     spread = np.where(points.freedom > 0, points.variance, points.run_variance(constants.sigma0_squared))
     keep = np.isin(data.n, used)
-    noise = np.random.default_rng(rng).standard_normal((draws, keep.sum()))
+    noise = as_generator(rng).standard_normal((draws, keep.sum()))
     drawn = points.mean[keep] + np.sqrt(spread[keep]) * noise
     size = float(used[-1]) if at is None else check_size(at, "at")
     held = data.n[~keep]
@@ -363,6 +365,23 @@ class VarianceCheck(Result):
             "degrees_of_freedom": self.freedom,
         }
 
+    def display_columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per size, variances in the unit of :attr:`shown_in`."""
+        scale, _ = self.shown_in
+        shown = {k.replace("_", " "): v for k, v in self.columns().items()}
+        return shown | {"measured": scale * self.measured, "modelled": scale * self.modelled}
+
+    def readable(self) -> Mapping[str, Sequence[Any]]:
+        """Return the table as people read it; digits of variances, which are squares, go by themselves."""
+        columns: dict[str, Any] = dict(self.display_columns())
+        counts = {k: [as_count(v) for v in columns[k]] for k in ("n", "degrees of freedom")}
+        return {**columns, **counts} | {k: [f"{v:.3g}" for v in columns[k]] for k in ("measured", "modelled", "ratio")}
+
+    def table_note(self) -> str:
+        """Name the unit of the variances."""
+        _, square = self.shown_in
+        return f"Variance of one run{square and f' in {square}'}"
+
     def sentences(self) -> str:
         """State whether σ0² + σ̂²/n describes the spread of the runs."""
         if np.isnan(self.pvalue):
@@ -405,7 +424,7 @@ def check_variance_model(curves: Sequence[Curve], *, draws: int = 999, rng: int 
     measured = [data.variance[None] for data, _ in parts]
     sizes, freedom, pooled, expected = _pool(parts, measured)
     # The null is simulated, because σ̂² is estimated anew from each draw and χ² would not hold.
-    generator = np.random.default_rng(rng)
+    generator = as_generator(rng)
     shapes = [generator.chisquare(data.freedom, (draws, len(data.n))) / data.freedom for data, _ in parts]
     null = [_modelled(*p, v) * shape for p, v, shape in zip(parts, measured, shapes, strict=True)]
     _, _, null_pooled, null_expected = _pool(parts, null)

@@ -50,7 +50,7 @@ from curvewise.cli.console import (
     write_csv,
 )
 from curvewise.errors import InputError, list_names, prefix, quietly, suggest
-from curvewise.text import format_count, format_number, interval_cell, pvalue_text
+from curvewise.text import format_count, format_level, format_number, interval_cell, pvalue_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -854,7 +854,7 @@ def _show_group(page: Page, result: RankingJudgement, group: str) -> None:
         return
     rows = [result.row(name, group=group) for name in best_first(result, group)]
     tasks = len({r.task for r in result.rows if r.group == group}) - 1
-    title = f"{group}, {format_count(tasks, 'task')} ({result.level:.0%} interval of Kendall)"
+    title = f"{group}, {format_count(tasks, 'task')} ({format_level(result.level)} interval of Kendall)"
     table_in_parts(page, title, _details(result, rows))
 
 

@@ -48,8 +48,13 @@ from curvewise.ranking.scoring import (
     score_limits,
 )
 from curvewise.stats.correlation import average_ranks, kendall
+<<<<<<< HEAD
 from curvewise.text import Cell, format_count, format_number, interval_cell
 from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole
+=======
+from curvewise.text import Cell, format_count, format_level, format_number, interval_cell
+from curvewise.types.results import FloatArray, Interval, Result, check_level
+>>>>>>> mender
 
 DEFAULT_MEASURES = ("nleep", "logme")
 # Checkpoints that a summary or a message names.
@@ -485,7 +490,7 @@ class CheckpointRanking(Result):
     def table_note(self) -> str:
         """Name the measure that ranks, and the level of the intervals."""
         note = f"Checkpoints by {self.by}, {format_count(self.examples, 'example')}"
-        return f"{note} ({self.level:.0%} intervals)" if self.resamples else note
+        return f"{note} ({format_level(self.level)} intervals)" if self.resamples else note
 
     def _named(self, i: int) -> str:
         score = self.scores[self.by][i], self.score_low[i], self.score_high[i]

@@ -627,7 +627,10 @@ def fractions(table: Table, name: str, unit: str, low: float = 0.0) -> FloatArra
     # NaN passes all comparisons: a missing accuracy stays missing.
     top = TOPS[unit]
     values = numbers(table, name) / top
-    bad = np.isinf(values) | ((values < low) | (values > 1) if unit != "score" else False)
+    bad = (values < low) | (values > 1) if unit != "score" else np.zeros(len(values), dtype=np.bool_)
+    if np.isinf(values).any():
+        infinite = values[np.isinf(values)][0]
+        raise InputError(f"{table.where(name)} holds {infinite:g}: where there is no value, leave the cell empty.")
     if bad.any():
         kind, right = ("fraction", "percent") if top == 1 else ("percentage", "fraction")
         raise InputError(

@@ -11,6 +11,7 @@ import numpy as np
 
 from curvewise.errors import CurvewiseError
 from curvewise.report.content import Figure
+from curvewise.text import format_level
 from curvewise.types.measurements import Measurements
 from curvewise.types.results import FloatArray, Result
 
@@ -352,7 +353,7 @@ def transfer_chart(result: TransferResult, task: str) -> dict[str, Any] | None:
             {"key": "line", "title": "calibrated risk at n = {at}"},
             {"key": "gain", "title": f"gain over {result.scratch}"},
         ],
-        "intervals": f"{100 * result.level:.4g}% intervals of the mean. 1 is "
+        "intervals": f"{format_level(result.level)} intervals of the mean. 1 is "
         f"{'the largest risk' if result.blind[task].assumed else 'a blind guess'}, 0 maximal "
         "supervision",
     }

@@ -14,7 +14,7 @@ from curvewise.errors import prefix, quietly
 from curvewise.report.charts import join_names
 from curvewise.report.content import ReportTable, Section
 from curvewise.report.results import QUESTIONS, attempt, file_name, method_of, section_of
-from curvewise.text import Cell, format_count, format_number, format_value, readable_columns
+from curvewise.text import Cell, format_count, format_level, format_number, format_value, readable_columns
 
 if TYPE_CHECKING:
     from curvewise.learning.curve import Curve
@@ -467,7 +467,8 @@ def _best(findings: StudyFindings, curves: Sequence[Curve]) -> None:
         findings.found[name] = result
         if isinstance(result, CurveComparison):
             return section
-        title = f"{findings.word.capitalize()} at n = {result.at:,.0f} with {result.level:.0%} {result.kind} intervals"
+        intervals = f"{format_level(result.level)} {result.kind} intervals"
+        title = f"{findings.word.capitalize()} at n = {result.at:,.0f} with {intervals}"
         return replace(section, tables=tuple(replace(t, title=title) for t in section.tables))
 
     found = findings.ask(question, compared, f"There is no {what} curves of form {findings.form}: ")

@@ -15,7 +15,7 @@ import numpy as np
 from curvewise.errors import CurvewiseError, InputError, quietly
 from curvewise.report.charts import figures_of
 from curvewise.report.content import Report, ReportTable, Reproduce, Section, split_sentences
-from curvewise.text import format_count
+from curvewise.text import format_count, format_level
 from curvewise.types.measurements import Measurements
 from curvewise.types.results import Result
 
@@ -144,7 +144,7 @@ def _compare_best(e: Evals, ranking: ModelRanking) -> EvalComparison:
     level = 1 - (1 - found.level) * found.pvalue / adjusted
     note = (
         f"{first} and {second} are the two best of {len(ranking.models)} models: the verdict on them and its interval"
-        f" are at {level:.1%}, which Holm's adjustment for all pairs asks for."
+        f" are at {format_level(level)}, which Holm's adjustment for all pairs asks for."
     )
     found = compare_evals(e, first, second, level=level)
     return replace(found, warnings=(*found.warnings, note))
@@ -256,7 +256,7 @@ def section_of(
     values = {f.name: getattr(result, f.name) for f in fields(result) if f.name in SETTINGS}  # type: ignore[arg-type]
     values = {k: v for k, v in values.items() if not isinstance(v, tuple)}  # a number for each model is no setting
     if isinstance(values.get("level"), float):
-        values["level"] = f"{values['level']:.0%}"
+        values["level"] = format_level(values["level"])
     return Section(
         title=heading,
         text=(result.sentences(),),

@@ -27,7 +27,7 @@ from curvewise.errors import CurvewiseWarning, InputError, arg
 from curvewise.response.load import as_columns
 from curvewise.stats.correlation import average_ranks
 from curvewise.text import format_count, format_number, format_pvalue
-from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level, check_whole
+from curvewise.types.results import FloatArray, Interval, Result, as_floats, as_generator, check_level, check_whole
 
 Codes = NDArray[np.int64]
 Single = NDArray[np.float32]
@@ -236,7 +236,7 @@ def measure_cmi(
     if mode == "pgdl":
         return _measure_pgdl(oriented, gaps, columns, orientation, level)
     conditioning = ConditioningSets.choose(gaps, columns, given)
-    generator = np.random.default_rng(rng)
+    generator = as_generator(rng)
     shuffled, null = shuffled_gaps(gaps, conditioning.codes, permutations, generator)
     noise = chance_noise(gaps, generator)
     scores = InformationScores.of(conditioning, oriented, np.array([orientation is not None]), shuffled, noise)
@@ -354,7 +354,10 @@ class ConditioningSets:
                 f"sign: {size or 'none'} is held instead."
             )
         elif skipped:
-            notes.append(f"{len(skipped)} set(s) of hyperparameters determine the sign of every gap.")
+            notes.append(
+                f"{format_count(len(skipped), 'set')} of hyperparameters determine{'s' if len(skipped) == 1 else ''}"
+                " the sign of every gap."
+            )
         if empty := sum(s.empty for s in useful):
             notes.append(f"{empty} of {sum(s.possible for s in useful)} cells hold no pair of models and are left out.")
         return cls(gap, codes, useful, skipped, tuple(alarms), tuple(notes))

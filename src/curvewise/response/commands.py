@@ -50,7 +50,7 @@ from curvewise.cli.console import (
     write_csv,
 )
 from curvewise.errors import InputError, prefix, quietly
-from curvewise.text import format_count, format_number, interval_cell, pvalue_text, readable_columns
+from curvewise.text import format_count, format_level, format_number, interval_cell, pvalue_text, readable_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -610,7 +610,7 @@ def invariance(
         if judging.mode != "corrected":
             value = VALUES[judging.mode][0]
             columns[value] = _shown(value, (row.value(value) for _, row in rows))
-        page.table(f"Measures on training data (CMI × 100, {judging.level:.0%} intervals)", columns)
+        page.table(f"Measures on training data (CMI × 100, {format_level(judging.level)} intervals)", columns)
         warn_each([prefix(f"{name}: ", text) for name, found in judged.items() for text in found.all_warnings])
         page.document = {"type": "Invariance", "judgements": {k: found.to_dict() for k, found in judged.items()}}
     save_plot(page.plot, judged[chosen[0]].plot)
@@ -862,7 +862,8 @@ def show_judgement(page: Page, result: MeasureJudgement, mode: str) -> None:
         page.table(f"{words}, by task (models: {counts})", columns)
     if page.markup is None:
         whole = "on average over the tasks" if len(result.tasks) > 1 else "of " + result.tasks[0]
-        title = f"Measures {whole}, {format_count(result.models, 'model')} (CMI × 100, {result.level:.0%} intervals)"
+        title = f"Measures {whole}, {format_count(result.models, 'model')}"
+        title += f" (CMI × 100, {format_level(result.level)} intervals)"
         page.table(title, _details(result, value))
         if any(row.directed for row in result.rows):
             page.say("Correlations are in the direction that a measure is held to.")
@@ -905,7 +906,7 @@ def show_curve(page: Page, curve: ResponseCurve, level: float) -> None:
     scores = curve.scores(level)
     if page.verbose or page.markup:
         rows = {"score": [SCORES[key] for key in scores], "estimate": _cells(scores.items())}
-        page.table(f"Scores ({level:.0%} intervals)", rows)
+        page.table(f"Scores ({format_level(level)} intervals)", rows)
     page.say(curve.sentences(level))
     warn_each(curve.all_warnings)
 
@@ -923,9 +924,8 @@ def show_curves(page: Page, curves: Mapping[str, ResponseCurve], level: float) -
         "Pal": [interval_cell(scores[name]["pal"]) for name in order],
     }
     first = next(iter(curves.values()))
-    title = (
-        f"Response to {first.perturbation} at {first.where} ({level:.0%} intervals; a low Gi and a high Pal are good)"
-    )
+    title = f"Response to {first.perturbation} at {first.where}"
+    title += f" ({format_level(level)} intervals; a low Gi and a high Pal are good)"
     page.table(title, columns)
     warn_each([prefix(f"{name}: ", w) for name, c in curves.items() for w in c.all_warnings])
 
@@ -945,7 +945,7 @@ def show_pairs(page: Page, found: Sequence[ResponseComparison], level: float) ->
         "difference": _cells([(key, c.differences[key]) for _, c, key in rows]),
         "p": [pvalue_text(c.pvalues[key]) for _, c, key in rows],
     }
-    page.table(f"{title} ({level:.0%} intervals)", columns)
+    page.table(f"{title} ({format_level(level)} intervals)", columns)
 
 
 def save_curves(path: Path, curves: Mapping[str, Mapping[str, ResponseCurve]], level: float) -> None:

@@ -21,7 +21,7 @@ from curvewise.errors import InputError
 from curvewise.response.scores import PAL_FLAT, check_magnitudes, cumulative_accuracy, gi_weights, pal_weights
 from curvewise.stats import intervals
 from curvewise.stats.intervals import wilson_interval
-from curvewise.text import format_count, format_table, readable_columns
+from curvewise.text import format_count, format_level, format_table, readable_columns
 from curvewise.types.results import (
     FloatArray,
     Interval,
@@ -245,7 +245,7 @@ class ResponseCurve(Result):
 
     def table_note(self, level: float = 0.95) -> str:
         """Name the perturbation, where it is applied, and the level of the intervals."""
-        return f"Accuracy under {self.perturbation} at {self.where} ({level:.0%} intervals)"
+        return f"Accuracy under {self.perturbation} at {self.where} ({format_level(level)} intervals)"
 
     def sentences(self, level: float = 0.95) -> str:
         """Describe the result in a few sentences."""

@@ -32,7 +32,7 @@ from curvewise.response.cmi import (
 from curvewise.response.load import KNOWN_ORIENTATION, ModelCorpus
 from curvewise.stats.correlation import average_ranks, kendall, pearson, spearman
 from curvewise.text import format_count, format_interval, format_pvalue, format_table, mark_best
-from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level, interval_lists
+from curvewise.types.results import FloatArray, Interval, Result, as_floats, as_generator, check_level, interval_lists
 
 # The name of this row in table 1 of Schiff et al. 2021.
 AVERAGE = "All Avg"
@@ -127,7 +127,7 @@ def judge_measures(
         remedy = either("add some with corpus.with_measures({…})", "name their columns with --measure")
         raise InputError(f"has no measures: {remedy}.", argument="corpus")
     corpus, notes = well_trained(corpus, least_train_accuracy)
-    given_rng = np.random.default_rng(rng)
+    given_rng = as_generator(rng)
     # A generator that was passed must give other draws the next time.
     generator = given_rng.spawn(1)[0] if given_rng is rng else given_rng
     rows: list[MeasureScores] = []

@@ -637,6 +637,8 @@ def _fractions(values: ArrayLike, name: str, low: float, count: int) -> FloatArr
     bad = np.isinf(found) | (found < low) | (found > 1)
     if bad.any():
         remedy = f"If these are percentages, divide them by 100 (or load them with {arg('unit', 'percent')})."
+        if np.isinf(found[bad][0]):
+            remedy = "Pass NaN where there is no value."
         problem = f"holds {found[bad][0]:g}, which is no fraction from {low:g} to 1."
         raise InputError(problem, argument=name, remedy=remedy)
     return found

@@ -41,7 +41,7 @@ from curvewise.cli.console import (
     split_name,
 )
 from curvewise.errors import InputError, list_names, prefix, quietly, suggest
-from curvewise.text import format_count
+from curvewise.text import format_count, format_level
 
 if TYPE_CHECKING:
     from curvewise.scaling.law import ScalingLaw
@@ -227,7 +227,7 @@ def fit(
         text, warnings = law.sentences(level), law.all_warnings
     document["intervals"] = {name: plain(interval) for name, interval in intervals.items()}
     document["summary"] = " ".join([text, *(f"Warning: {in_options(warning)}" for warning in warnings)])
-    title = f"{law.name}: {format_count(law.count, 'run')} ({level:.0%} intervals)"
+    title = f"{law.name}: {format_count(law.count, 'run')} ({format_level(level)} intervals)"
     table: dict[str, list[Any]] = {
         "parameter": [SYMBOLS[name] for name in intervals],
         "estimate": list(intervals.values()),
@@ -285,7 +285,7 @@ def optimal(
         result = law.compute_optimal(budget if len(budget) > 1 else budget[0], level=level, unique_tokens=unique_tokens)
         wanted = sensitivity or drop or what == "sensitivity"
         windows: Any = law._sensitivity(max(budget), drop or None, level, unique_tokens) if wanted else None
-    title = f"{law.name}: {law.form} law ({level:.0%} intervals)"
+    title = f"{law.name}: {law.form} law ({format_level(level)} intervals)"
     draw: Any = partial(law.plot, what=what, budget=budget, level=level)
     if windows is None:
         return page.answer(result, title, draw=draw)
@@ -356,7 +356,7 @@ def isoflops(
             warnings = optimum.all_warnings
             document["optimal"] = optimum.to_dict()
             table = {k: v for k, v in optimum.readable().items() if k != "loss"}
-            further[f"Compute-optimal size ({level:.0%} intervals)"] = table
+            further[f"Compute-optimal size ({format_level(level)} intervals)"] = table
         if wanted:
             warnings = (*warnings, *windows.warnings)
             document["sensitivity"] = windows.to_dict()
@@ -406,7 +406,7 @@ def backtest(
         "rows held out": [len(b.loss) for b in tests],
         "error": [f"{b.error:.2%}" for b in tests],
         "published method": [f"{b.published_error:.2%}" for b in tests],
-        f"in {level:.0%} band": [f"{b.coverage:.0%}" for b in tests],
+        f"in {format_level(level)} band": [f"{b.coverage:.0%}" for b in tests],
     }
     return page.answer(
         tests[-1],
@@ -531,7 +531,7 @@ def compare(
         result = compare_scaling_laws(
             one, two, form=form, loss=loss, share=share, at=at, names=(one.name, two.name), level=level
         )
-    title = f"{result.a} (a) and {result.b} (b) ({level:.0%} intervals)"
+    title = f"{result.a} (a) and {result.b} (b) ({format_level(level)} intervals)"
     status = gate_status(fail_if, [VERDICTS[result.verdict]])
     return page.answer(result, title, style="bold", status=status)
 
@@ -597,7 +597,7 @@ def downstream(
     which = task[0] if len(task) == 1 else (task[0], task[1])
     with quietly(), waiting("fitting both steps"):
         result = predict_downstream(runs, which, at if len(at) > 1 else at[0], chance=chance, level=level)
-    title = f"{result.task}: {format_count(result.count, 'run')} ({level:.0%} prediction intervals)"
+    title = f"{result.task}: {format_count(result.count, 'run')} ({format_level(level)} prediction intervals)"
     return page.answer(result, title)
 
 
@@ -671,7 +671,10 @@ def tuned(
             a_trials, b_trials = trials
             names = (a_trials.name, b_trials.name)
             result = compare_tuned(a_trials, b_trials, budget or None, names=names, **how)
-    title = " and ".join(f"{t.name}: {format_count(len(t), 'trial')}" for t in trials) + f" ({level:.0%} intervals)"
+    title = (
+        " and ".join(f"{t.name}: {format_count(len(t), 'trial')}" for t in trials)
+        + f" ({format_level(level)} intervals)"
+    )
     columns = dict(result.readable()) if page.markup is None else None
     if columns and len(trials) == 2:
         # In the terminal names stand for the letters.

@@ -18,7 +18,7 @@ from curvewise.scaling.law import ScalingLaw
 from curvewise.scaling.load import as_scaling_runs
 from curvewise.scaling.optimum import positive
 from curvewise.scaling.runs import ScalingRuns, check_choice, check_identified, input_warnings, pair_names
-from curvewise.text import format_interval, format_number, format_pvalue
+from curvewise.text import format_interval, format_level, format_number, format_pvalue
 from curvewise.types.results import FloatArray, Interval, Result, check_level, interval_columns
 
 SHARED = {"additive": ("E", "alpha", "beta"), "tied": ("E", "alpha")}
@@ -196,7 +196,7 @@ class ScalingComparison(Result):
         estimate, *limits = format_interval(self.efficiency).partition(" ")
         lines = [
             f"For the same loss{where}, {self.b} needs {estimate}×{''.join(limits)} the compute of {self.a} "
-            f"({self.level:.0%} interval; {self.counts[0]} and {self.counts[1]} runs)."
+            f"({format_level(self.level)} interval; {self.counts[0]} and {self.counts[1]} runs)."
         ]
         if 1 in self.efficiency:
             lines.append("The difference is not significant.")

@@ -21,7 +21,7 @@ from curvewise.scaling.load import as_scaling_runs
 from curvewise.scaling.optimum import short
 from curvewise.scaling.runs import ScalingRuns
 from curvewise.stats.correlation import spearman
-from curvewise.text import format_count, format_interval, format_number
+from curvewise.text import format_count, format_interval, format_level, format_number
 from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level
 
 LAST = 5
@@ -193,11 +193,12 @@ class DownstreamPrediction(Result):
             f"{n} parameters on {d} tokens: {accuracy} of {self.task} right"
             for n, d, _, accuracy in zip(*self.readable().values(), strict=True)
         ]
-        return f"{'; '.join(lines)} ({self.level:.0%} prediction intervals, from {format_count(self.count, 'run')})."
+        intervals = f"{format_level(self.level)} prediction intervals, from {format_count(self.count, 'run')}"
+        return f"{'; '.join(lines)} ({intervals})."
 
     def table_note(self) -> str:
         """Return the kind of the intervals."""
-        return f"{self.level:.0%} prediction intervals of one new model."
+        return f"{format_level(self.level)} prediction intervals of one new model."
 
 
 def _find_columns(runs: ScalingRuns, task: str | tuple[str, str]) -> tuple[str, str]:

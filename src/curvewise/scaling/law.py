@@ -38,7 +38,7 @@ from curvewise.scaling.optimum import (
     short,
 )
 from curvewise.scaling.runs import FEWEST, FLOPS_PER, ScalingRuns, check_choice, check_identified, input_warnings
-from curvewise.text import format_count, format_interval, format_number
+from curvewise.text import format_count, format_interval, format_level, format_number
 from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level, data_frame, interval_columns
 
 if TYPE_CHECKING:
@@ -596,7 +596,7 @@ class Backtest(Result):
             f"Fitted to {format_count(self.fitted, 'run')}, the {self.form} law predicts the losses of the "
             f"{len(self.loss)} within {self.hold_out:g}× of the largest compute. They are {self.error:.2%} off "
             f"(geometric mean), with the published method (Hoffmann et al. 2022) {self.published_error:.2%}. "
-            f"{self.coverage:.0%} of the held-out losses lie inside their {self.level:.0%} prediction band."
+            f"{self.coverage:.0%} of the held-out losses lie inside their {format_level(self.level)} prediction band."
         )
 
 

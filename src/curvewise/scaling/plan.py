@@ -21,7 +21,7 @@ from curvewise.scaling.forms import Place, on_budget
 from curvewise.scaling.law import ScalingLaw, fit_scaling_law
 from curvewise.scaling.optimum import positive, short
 from curvewise.scaling.runs import ScalingRuns, check_choice
-from curvewise.text import format_count, format_interval, format_number
+from curvewise.text import format_count, format_interval, format_level, format_number
 from curvewise.types.results import FloatArray, Interval, Result, check_level
 
 QUANTITIES = {
@@ -226,7 +226,7 @@ class ScalingPlan(Result):
             for (n, d), count in self.repeats().items()
         )
         return (
-            f"The {self.level:.0%} interval of {QUANTITIES[self.quantity]}{where} is {now}. "
+            f"The {format_level(self.level)} interval of {QUANTITIES[self.quantity]}{where} is {now}. "
             f"{format_count(len(self.params), 'run')} with {self.cost:.2g} FLOP in total, "
             f"{format_number(self.cost / self.spent, 2)} times what the present runs took, are expected to narrow it "
             f"to {self.expected_factor:.0%} of its width; parameters and tokens: {sizes}."

@@ -29,7 +29,7 @@ from curvewise.scaling.law import Backtest, ScalingLaw, write_fitted
 from curvewise.scaling.optimum import ComputeOptimal, Sensitivity, short
 from curvewise.scaling.plan import ScalingPlan
 from curvewise.scaling.tuned import ExpectedBest, TunedComparison, expected_best
-from curvewise.text import format_count, format_interval, format_number
+from curvewise.text import format_count, format_interval, format_level, format_number
 from curvewise.types.results import FloatArray, Unit
 
 Key = list[tuple[Any, str]]
@@ -119,7 +119,7 @@ def plot_scaling_law(
         ax.fill_between(c, best["params_low"], best["params_high"], color=pale(colour(1)), alpha=0.55, lw=0, gid=BAND)
         (line,) = ax.plot(c, best["params"], color=colour(1), lw=2.0, zorder=2.6, gid=PATH, label="_path")
         ax.axvline(float(runs.compute.max()), color=NEUTRAL, lw=0.9, ls=":", zorder=1, label="_largest")
-        key: Key = [(dots, f"runs ({len(runs)})"), (line, f"compute-optimal, {level:.0%} band")]
+        key: Key = [(dots, f"runs ({len(runs)})"), (line, f"compute-optimal, {format_level(level)} band")]
         # In the key, since a text at its place would hide runs.
         key += [_mark_budget(ax, law, float(b), level) for b in budgets]
         key.append((Line2D([], [], color=GREY, lw=1.0), "equal loss"))
@@ -232,8 +232,10 @@ def plot_optimum(
         raise InputError(f"{arg('what', what)} needs a law: isoFLOP fits predict no losses.")
     with canvas(ax, 4.2) as (ax, own):
         key = _sizes(ax, result) if what == "sizes" else _path(ax, result)
-        said = f"Bars: {result.level:.0%} intervals of the best size. Thick: sizes within 0.1% of the best loss."
-        lines = [said if what == "sizes" else f"{result.level:.0%} intervals.", *warned(result)]
+        said = (
+            f"Bars: {format_level(result.level)} intervals of the best size. Thick: sizes within 0.1% of the best loss."
+        )
+        lines = [said if what == "sizes" else f"{format_level(result.level)} intervals.", *warned(result)]
         finish(ax, own, key, _with_powers(lines), legend=legend, caption=caption, columns=1 if what == "sizes" else 2)
     return ax
 
@@ -375,7 +377,7 @@ def plot_backtest(
         ax.set(xlim=(low, high), ylim=(low, high), xlabel="measured loss", ylabel="predicted loss")
         ax.set_aspect("equal")
         key = [
-            (key_dot(colour(0), size=6.0), f"in the {result.level:.0%} band ({inside.sum()})"),
+            (key_dot(colour(0), size=6.0), f"in the {format_level(result.level)} band ({inside.sum()})"),
             (key_dot(colour(1), size=6.0), f"outside ({(~inside).sum()})"),
         ]
         if not same:
@@ -413,7 +415,7 @@ def plot_scaling_sensitivity(result: Sensitivity, ax: Axes | None = None, *, cap
         rows_of(ax, [safe_text(f"{w} ({n})", 60) for w, n in zip(result.window, result.rows, strict=True)])
         ax.set_xlabel(f"tokens per parameter at {write_flops(result.budget)} FLOP")
         band = format_interval(result.interval, write=short)
-        said = f"Band: {result.interval.level:.0%} interval by all rows, {band}. Rows fitted in brackets."
+        said = f"Band: {format_level(result.interval.level)} interval by all rows, {band}. Rows fitted in brackets."
         if result.outside:
             said += f" {format_count(len(result.outside), 'window')} outside it (orange)."
         finish(ax, own, [], _with_powers([said, *warned(result)]), caption=caption, indent=2.3)
@@ -546,7 +548,7 @@ def plot_expected_best(
         line = _best_curve(ax, result, colour(0))
         _trial_axis(ax, max(result.budget))
         ax.set_ylabel(_score_label(result))
-        key = [(line, f"{safe_names([result.name], 40)[0]}, {result.level:.0%} intervals")]
+        key = [(line, f"{safe_names([result.name], 40)[0]}, {format_level(result.level)} intervals")]
         finish(ax, own, key, [result.sentences(), *warned(result)], legend=legend, caption=caption)
     return ax
 
@@ -607,7 +609,7 @@ def plot_tuned(
             ax.axvspan(low, high, color=NEUTRAL, alpha=0.14, lw=0, zorder=0.2, gid=CROSSING)
             where = format_interval(result.crossing, write=lambda v: "∞" if np.isinf(v) else f"{v:.0f}")
             mark_value(ax, result.crossing.estimate, f"crossing: k = {where}", bottom=True, gid=CROSSING)
-        bands = f"Bands: {result.level:.0%} intervals, each budget for itself."
+        bands = f"Bands: {format_level(result.level)} intervals, each budget for itself."
         if np.isfinite(result.crossing.estimate):
             bands += " Grey: that of the crossing."
         lines = [result.sentences(), bands, *warned(result)]
@@ -660,7 +662,7 @@ def plot_downstream(
         key: Key = [
             (dots, f"runs ({result.count})"),
             (line, "fitted curve"),
-            (new, f"predicted, {result.level:.0%} prediction intervals"),
+            (new, f"predicted, {format_level(result.level)} prediction intervals"),
         ]
         finish(ax, own, key, [result.sentences(), *warned(result)], legend=legend, caption=caption, columns=3)
     return ax

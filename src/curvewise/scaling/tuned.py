@@ -21,7 +21,7 @@ from curvewise.errors import InputError, Message, arg, list_names, prefix, warn_
 from curvewise.scaling.load import Trials, load_trials
 from curvewise.scaling.runs import pair_names
 from curvewise.stats.correlation import spearman
-from curvewise.text import format_count, format_interval
+from curvewise.text import format_count, format_interval, format_level
 from curvewise.types.results import FloatArray, Interval, Result, as_floats, check_level
 
 DRAWS = 2000
@@ -178,12 +178,12 @@ class ExpectedBest(Result):
         better = "highest" if self.higher_is_better else "lowest"
         return (
             f"Expected {better} {self.metric or 'score'} of {self.name} by random search: {', '.join(parts)} "
-            f"({self.level:.0%} intervals, from {format_count(self.count, 'trial')})."
+            f"({format_level(self.level)} intervals, from {format_count(self.count, 'trial')})."
         )
 
     def table_note(self) -> str:
         """Return the kind of the intervals."""
-        return f"{self.level:.0%} confidence intervals of the expected best of so many trials."
+        return f"{format_level(self.level)} confidence intervals of the expected best of so many trials."
 
 
 def compare_tuned(
@@ -357,7 +357,7 @@ class TunedComparison(Result):
 
     def table_note(self) -> str:
         """Return the kind of the intervals."""
-        return f"{self.b} minus {self.a}, with {self.level:.0%} confidence intervals, each budget for itself."
+        return f"{self.b} minus {self.a}, with {format_level(self.level)} confidence intervals, each budget for itself."
 
 
 def _budgets(budget: ArrayLike | None, count: int) -> list[int]:

@@ -14,7 +14,7 @@ from scipy.special import expit, logit, ndtri, stdtr
 
 from curvewise.errors import InputError
 from curvewise.stats.intervals import SampledMean
-from curvewise.types.results import FloatArray, Interval, check_whole, plain
+from curvewise.types.results import FloatArray, Interval, as_generator, check_whole, plain
 
 EXACT_UP_TO = 20_000
 """Up to so many arrangements all are tried; beyond, some are drawn."""
@@ -45,7 +45,7 @@ def permutation_pvalue(a: FloatArray, b: FloatArray, *, draws: int = 9999, rng: 
         np.put_along_axis(inside, chosen, True, axis=1)
         order = np.argsort(~inside, axis=1, kind="stable")
         return float(np.mean(_as_large(_welch(values[order], size), seen)))
-    generator = np.random.default_rng(rng)
+    generator = as_generator(rng)
 
     def deal(rows: int) -> FloatArray:
         return _welch(generator.permuted(np.tile(values, (rows, 1)), axis=1), size)
@@ -68,7 +68,7 @@ def sign_flip_pvalue(differences: FloatArray, *, draws: int = 9999, rng: int | n
     if 2**size <= EXACT_UP_TO:
         signs = 1 - 2 * ((np.arange(2**size)[:, None] >> np.arange(size)) & 1)
         return float(np.mean(_as_large(_one_sample(signs * differences), seen)))
-    generator = np.random.default_rng(rng)
+    generator = as_generator(rng)
 
     def flip(rows: int) -> FloatArray:
         return _one_sample((1 - 2 * generator.integers(0, 2, size=(rows, size))) * differences)
@@ -276,7 +276,7 @@ def sequential_design(
     """
     planned = rising_looks(looks)
     draws = check_whole(draws, "draws", 1000)
-    generator = np.random.default_rng(rng)
+    generator = as_generator(rng)
     # Simulated, not looked up: tables of Pocock's constants are for known variances, and few values need t.
     gap, error, degrees = _simulate(planned, paired, draws, generator)
     smallest = _look_pvalues(gap, error, degrees, 1 - level).min(axis=0)

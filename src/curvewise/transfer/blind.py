@@ -16,7 +16,7 @@ from scipy.special import betaincinv, entr, ndtri, stdtrit
 from curvewise.errors import CurvewiseWarning, InputError, Message, arg, either
 from curvewise.stats.clusters import cluster_degrees, cluster_variance
 from curvewise.stats.intervals import score_interval
-from curvewise.text import format_number
+from curvewise.text import format_level, format_number
 from curvewise.transfer.constant import (
     LOSSES,
     TargetElements,
@@ -352,7 +352,7 @@ class BlindGuess(Result):
 
     def sentences(self) -> str:
         """Summarise the result in a few sentences."""
-        share = f"{100 * self.risk.level:.4g}%"
+        share = f"{format_level(self.risk.level)}"
         text = f"The best constant prediction for {self.loss} {self._prediction_text()}has a risk of "
         text += f"{format_number(self.risk.estimate)} ({self.unit}; {share} interval "
         text += f"{format_number(self.risk.low)} to {format_number(self.risk.high)}), measured on "

@@ -46,7 +46,7 @@ from curvewise.cli.console import (
     width_of,
 )
 from curvewise.errors import InputError, Message, arg, list_names, quietly, suggest
-from curvewise.text import format_interval, format_number, interval_cell, pvalue_text
+from curvewise.text import format_interval, format_level, format_number, interval_cell, pvalue_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -450,7 +450,7 @@ def blind(
             smoothing=smoothing,
             level=level,
         )
-    title = f"Blind guess for {result.loss} ({100 * level:.4g}% interval)"
+    title = f"Blind guess for {result.loss} ({format_level(level)} interval)"
     status = page.answer(result, title, columns=plain_columns(result))
     # The option that takes the guess to `transfer measure`, whatever the unit of its table.
     risk = result.risk.estimate
@@ -518,7 +518,7 @@ def wins(
             level=level,
         )
     result = replace(result, names=names)
-    title = f"Examples on which {names[0]} beats {names[1]} ({100 * level:.4g}% interval)"
+    title = f"Examples on which {names[0]} beats {names[1]} ({format_level(level)} interval)"
     status = gate_status(fail_if, [gate for gate in fail_if if _holds(result.rate, gate, null=0.5)])
     return page.answer(result, title, columns=plain_columns(result), status=status)
 
@@ -762,7 +762,7 @@ def show_comparison(page: Page, result: TransferResult, compared: TransferCompar
     rows = sorted(compared.rows, key=lambda r: r.pvalue if r.pvalue == r.pvalue else 2.0)
     kept = rows if page.markup is not None else rows[:MOST_PAIRS]
     what = "Differences" if len(kept) == len(rows) else f"The {len(kept)} clearest differences"
-    title = f"{what} of CCI ({100 * result.level:.4g}% intervals; p adjusted by Holm)"
+    title = f"{what} of CCI ({format_level(result.level)} intervals; p adjusted by Holm)"
     if len(kept) < len(rows):
         title += f"; --table text prints all {len(rows)}"
     by, low, high = (decimals(getattr(r.difference, end) for r in kept) for end in ("estimate", "low", "high"))
@@ -794,7 +794,9 @@ def show_tasks(page: Page, result: TaskRanking, measured: TransferResult) -> int
         for task, control in measured.maximal.items()
         if control.assumed
     ]
-    title = f"Training size at which {measured.scratch} reaches a calibrated risk ({100 * result.level:.4g}% intervals)"
+    title = (
+        f"Training size at which {measured.scratch} reaches a calibrated risk ({format_level(result.level)} intervals)"
+    )
     return page.answer(result, title, document={"warnings": [*more, *result.all_warnings]}, warnings=more)
 
 
@@ -882,11 +884,12 @@ def _answer(result: TransferResult, task: str, every: bool) -> str:
     if best.data_equivalence:
         sentences.append(_worth_sentence(best.data_equivalence[0], result.scratch, _reach(result, task), result.level))
     if every and len(tested) > 1 and not worse:
-        share = 100 * (1 - result.level)
         up, down = (sum(r.significant and sign * r.cci.estimate > 0 for r in tested) for sign in (1, -1))
         text = f"{up} of {len(tested)} methods are significantly better than {result.scratch}"
         text += f", {down} significantly worse" if down else ""
-        sentences.append(f"{text} at {share:.3g}%, after Holm's correction for {len(tested)} tests.")
+        sentences.append(
+            f"{text} at {format_level(1 - result.level)}, after Holm's correction for {len(tested)} tests."
+        )
     if (control := result.maximal[task]).assumed:
         sentences.append(f"Maximal supervision is assumed: {control.source}.")
     return " ".join(filter(None, sentences))
@@ -947,7 +950,7 @@ def _worth_sentence(first: Equivalence, scratch: str, reach: tuple[float, float]
     needs = f"To match its n = {format_number(first.n)}, {scratch} needs"
     if first.beyond == "above":
         most = reach[1] / first.n
-        least = f" ({100 * level:.4g}% confidence: more than {times(low)})" if 1 < low < 0.95 * most else ""
+        least = f" ({format_level(level)} confidence: more than {times(low)})" if 1 < low < 0.95 * most else ""
         return f"{needs} more than the {times(most)} times as much data that it was given{least}."
     bounds = ""
     if low == low and high == high:

@@ -20,6 +20,7 @@ from curvewise.text import (
     as_count,
     format_count,
     format_interval,
+    format_level,
     format_number,
     format_pvalue,
     format_sign,
@@ -832,7 +833,7 @@ class RunSpread(Result):
         significant = sum(p.adjusted < share for p in self.pairs)
         text += f" In {outside} of {len(self.pairs)} pairs of methods at a size each mean lies "
         text += "outside the standard deviation of the other; "
-        text += f"{tested} differ significantly by Welch's test at {100 * share:.4g}%, "
+        text += f"{tested} differ significantly by Welch's test at {format_level(share)}, "
         return text + f"{significant} after Holm's correction."
 
 

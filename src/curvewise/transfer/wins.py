@@ -7,7 +7,7 @@ import math
 import warnings as python_warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,9 +15,9 @@ from scipy.special import expit, logit, stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError, either
 from curvewise.stats.clusters import cluster_degrees, cluster_variance
-from curvewise.stats.intervals import SMALLEST_PVALUE, excluded_level
+from curvewise.stats.intervals import excluded_level
 from curvewise.stats.tests import holm
-from curvewise.text import format_interval, format_number, format_pvalue
+from curvewise.text import format_interval, format_level, format_number, format_pvalue
 from curvewise.transfer.gains import GainEnd, gain_end
 from curvewise.transfer.runs import MANY, columns_of
 from curvewise.types.predictions import BLOCK_BYTES, Predictions
@@ -286,8 +286,6 @@ class WinRate(Result):
     warnings: tuple[str, ...] = ()
     names: tuple[str, str] = ("the method", "scratch")
 
-    smallest_pvalue: ClassVar[float] = SMALLEST_PVALUE
-
     @property
     def verdict(self) -> str:
         """Significance against scratch: "better", "worse" or "undecided"."""
@@ -311,7 +309,7 @@ class WinRate(Result):
         text = (
             f"{who} has a lower loss than {self.names[1]} on {format_interval(self.rate, 'fraction')} of"
             f" {self.examples:,} test examples{grouped}"
-            f" ({100 * self.level:.4g}% interval; {format_pvalue(self.pvalue, SMALLEST_PVALUE)} against one half):"
+            f" ({format_level(self.level)} interval; {format_pvalue(self.pvalue)} against one half):"
             f" {verdicts[self.verdict]}."
         )
         if self.ties > 0:
@@ -343,8 +341,6 @@ class WinRates(Result):
     end: GainEnd
     level: float = 0.95
     warnings: tuple[str, ...] = ()
-
-    smallest_pvalue: ClassVar[float] = SMALLEST_PVALUE
 
     def at(self, n: float) -> WinRate:
         """Return the win rate at one of the sizes."""

@@ -137,6 +137,19 @@ class Predictions:
             raise InputError(
                 f"predictions has shape {shape}; {self.kind} must be {' × '.join(names)}, none of them empty."
             )
+        if getattr(self.values.dtype, "kind", "") in ("U", "S"):  # names of classes are numbered by as_predictions
+            seen = np.asarray(self.values[:1]).ravel()[0].item()
+            remedy = (
+                f"For names of predicted classes pass {arg('kind', 'labels')} and {arg('labels')} with the true ones"
+            )
+            if self.kind == "labels":
+                remedy = "as_predictions(values, labels) numbers names of classes"
+            raise InputError(
+                f"predictions of kind {self.kind!r} holds the text {brief(seen)}, and must hold numbers.",
+                argument="predictions",
+                value=seen,
+                remedy=f"{remedy}.",
+            )
         if self.packed is None:
             return
         if self.kind not in ("errors", "correct") or self.values.dtype != np.uint8:

@@ -8,13 +8,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib import import_module
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError, MissingDependencyError, arg, brief
-from curvewise.text import format_interval, format_number, format_table, is_number, readable_columns
+from curvewise.text import format_interval, format_level, format_number, format_table, is_number, readable_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +38,8 @@ class Interval:
     level : float
         Nominal coverage, 0.95 unless asked otherwise.
     kind : str
-        Its meaning: "confidence", "prediction" or "conditional".
+        Its meaning: "confidence", "prediction" or "conditional"; "confidence and prediction" where the interval of a
+        comparison rests on one of each.
     outside : bool
         True when the estimate lies outside its own interval, which is a sign that the point
         estimate is pulled by a prior or a constraint.
@@ -351,8 +353,9 @@ class Result(ABC):
         level = getattr(self, "level", None)
         has_limits = any(name == "low" or name.endswith("_low") for name in self.display_columns())
         # Of plans, the level is that of a test, such as 0.05, and their intervals say theirs in words.
-        known = has_limits and isinstance(level, float) and level > 0.5
-        return f"Estimates with {level:.0%} intervals" if known else ""
+        if has_limits and isinstance(level, float) and level > 0.5:
+            return f"Estimates with {format_level(level)} intervals"
+        return ""
 
     def to_latex(self, **options: Any) -> str:
         r"""Return the main table for LaTeX, in the style of booktabs (``\usepackage{booktabs}``), the best in bold.
@@ -412,6 +415,26 @@ def check_whole(value: Any, argument: str, least: int) -> int:
     if not (number and math.isfinite(value) and value == int(value) >= least):
         raise InputError(f"must be a whole number, {least} or more.", argument=argument, value=value)
     return int(value)
+
+
+def as_number(value: Any) -> float:
+    """Return a number as a float, and NaN for anything else, which lies in no range that an argument must lie in.
+
+    >>> as_number(0.03), as_number("0.03")
+    (0.03, nan)
+    """
+    value = value.item() if isinstance(value, np.ndarray) and not value.ndim else value
+    return float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+
+
+def as_generator(rng: Any) -> np.random.Generator:
+    """Return the generator of random numbers that an argument ``rng`` gives: a seed, several, or a generator."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        raise InputError(
+            "must be a whole number, 0 or more, or a Generator of numpy.", argument="rng", value=rng
+        ) from None
 
 
 def data_frame(columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> pd.DataFrame:

@@ -18,7 +18,7 @@ from scipy.special import stdtrit
 
 from curvewise.text import format_interval, format_pvalue, format_value
 from curvewise.types.predictions import Predictions
-from curvewise.types.results import FloatArray, Interval, Result, check_level
+from curvewise.types.results import FloatArray, Interval, Result, as_generator, check_level
 from curvewise.variance.anova import (
     clipped,
     decimals,
@@ -93,7 +93,7 @@ def measure_accuracy_distribution(
     pmfs = [pmf[support] for pmf in pmfs]
     counts = np.bincount(wrong - support[0], minlength=len(support))
     ranges = [expected_range(pmf, runs, n, level) for pmf in pmfs]
-    distance, drawn = kolmogorov(counts, pmfs[0]), sample_distances(pmfs[0], runs, np.random.default_rng(rng))
+    distance, drawn = kolmogorov(counts, pmfs[0]), sample_distances(pmfs[0], runs, as_generator(rng))
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
     std, binomial = run_std(totals.run, level, tied=split.tied), error * (1 - error) / n
     half = float(stdtrit(runs - 1, (1 + level) / 2)) * math.sqrt((split.test_set or split.tied) / runs)

@@ -27,7 +27,7 @@ from curvewise.stats.intervals import wilson_interval
 from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_pvalue, format_value
 from curvewise.types.predictions import Predictions
-from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole, interval_lists
+from curvewise.types.results import FloatArray, Interval, Result, as_generator, check_level, check_whole, interval_lists
 from curvewise.variance.anova import (
     MeanTest,
     PredictionFormat,
@@ -547,7 +547,7 @@ def measure_bipartitions(
         given = read_predictions(predictions, labels, kind=kind, axes=axes)
         votes = count_votes(given, least=4, classes=2)
         (n, k), names = votes.counts.shape, votes.names
-        sides = _sides(k, tasks, np.random.default_rng(rng))
+        sides = _sides(k, tasks, as_generator(rng))
         # The same test as of the whole problem, error against disagreement, for each task.
         wrong, calibration = task_errors(given, votes, sides), task_calibration(votes, sides)
     disagreement, statistic, degrees = calibration

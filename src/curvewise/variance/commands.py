@@ -32,6 +32,7 @@ from curvewise.cli.console import (
     Unit4,
     UsageError,
     Words,
+    check_gates,
     choose_pair,
     conditions_of,
     gate_status,
@@ -48,6 +49,7 @@ from curvewise.cli.console import (
     warn_each,
 )
 from curvewise.errors import InputError, list_names, quietly
+from curvewise.text import format_level
 
 if TYPE_CHECKING:
     from curvewise.types.predictions import Predictions
@@ -438,6 +440,7 @@ def compare(
             raise UsageError("--margin and --fail-if compare two trainings: name them --a and --b.")
         chosen: dict[str, Any] = {"paired": paired, "distribution_std": distribution_std, "level": level}
         return compare_many(page, trainings, scores, baseline=baseline, multiplicity=multiplicity, **chosen)
+    check_gates(fail_if, margin)
     one, two = choose_pair(a, b, list(trainings), "training")
     chosen = scores.comparing if scores.scores else {"distribution_std": distribution_std}
     chosen |= {"paired": paired, "margin": margin, "level": level, "rng": seed}
@@ -817,7 +820,7 @@ def compare_many(page: Page, trainings: dict[str, Any], scores: ScoreReading, **
         rows |= {key: [n if len(n) <= 20 else f"{n[:5]}…{n[-14:]}" for n in rows[key]] for key in ("a", "b")}
     count = len(result.pairs)
     which = f"{count} pairs" if len(order) == count else f"The {len(order)} clearest of {count:,} pairs"
-    title = f"{which} (a minus b, intervals hold together at {result.level:.0%})"
+    title = f"{which} (a minus b, intervals hold together at {format_level(result.level)})"
     return page.answer(result, title, columns=rows)
 
 

@@ -24,12 +24,23 @@ from curvewise.stats.tests import (
     probability_below,
     sign_flip_pvalue,
 )
-from curvewise.text import SMALL_PVALUE, Cell, format_interval, format_pvalue, format_target, format_value, name_better
+from curvewise.text import (
+    SMALL_PVALUE,
+    Cell,
+    format_interval,
+    format_level,
+    format_pvalue,
+    format_target,
+    format_value,
+    name_better,
+)
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import (
     FloatArray,
     Interval,
     Result,
+    as_generator,
+    as_number,
     check_level,
     check_whole,
     distinct_names,
@@ -129,13 +140,13 @@ def compare_runs(
     ('b better', 0.037)
     """
     check_level(level)
-    if margin is not None and not margin > 0:
-        raise InputError("must be above 0, such as 0.005.", argument="margin", value=margin)
+    if margin is not None and not as_number(margin) > 0:
+        raise InputError("must be a number above 0, such as 0.005.", argument="margin", value=margin)
     if distribution_std is not None and not 0 <= distribution_std < math.inf:
         raise InputError("must be 0 or more.", argument="distribution_std", value=distribution_std)
     permutations = check_whole(permutations, "permutations", FEWEST_PERMUTATIONS)
     one, two, unit, names = read_pair(a, b, labels, _known_names(a, b) if names is None else names, reading)
-    given, generator = one if isinstance(one, Predictions) else None, np.random.default_rng(rng)
+    given, generator = one if isinstance(one, Predictions) else None, as_generator(rng)
     parts, most = measure_difference(one, two, paired, distribution_std, names), top_of(unit)
     same = math.nan
     if margin is not None:
@@ -307,7 +318,7 @@ class RunComparison(Result):
 
     def table_note(self) -> str:
         """Name what is compared, and the level of the intervals."""
-        return f"{self.a} minus {self.b} ({self.level:.0%} intervals)"
+        return f"{self.a} minus {self.b} ({format_level(self.level)} intervals)"
 
     def readable(self) -> Mapping[str, Sequence[Any]]:
         """Return one row per quantity with its interval; a chance that may be anything is not shown as a number."""

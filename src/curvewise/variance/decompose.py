@@ -27,6 +27,7 @@ from curvewise.types.results import (
     Result,
     Unit,
     as_floats,
+    as_generator,
     check_level,
     check_whole,
     interval_columns,
@@ -148,7 +149,7 @@ def decompose_variance(
     if method == "bootstrap":
         # 2,000 resamples, or as many of them (200 at least) as the size of the data allows.
         count = resamples or int(np.clip(WORK / (4.0 * given.runs * totals.units), 200, 2000))
-        drawn = bootstrap_variances(given, count, np.random.default_rng(rng))
+        drawn = bootstrap_variances(given, count, as_generator(rng))
         limits = bca_limits(drawn, split, totals.run, influence.units, level)
     single = (
         f"there is one run, and its {given.runs} repeats are taken as the runs: the variances are those between"

@@ -21,6 +21,7 @@ from curvewise.types.results import (
     FloatArray,
     Interval,
     Result,
+    as_generator,
     check_level,
     check_whole,
     interval_columns,
@@ -100,7 +101,7 @@ def measure_seed_luck(
     if given.runs < FEWEST_RUNS:
         raise InputError(f"holds {given.runs} run(s): a correlation needs at least {FEWEST_RUNS}.", argument="first")
     if second is None:
-        totals, generator = measure_totals(given), np.random.default_rng(rng)
+        totals, generator = measure_totals(given), as_generator(rng)
         # All splits in one pass over the data: each is one more column of weights.
         halves = random_halves(given, splits, generator)
         masks = np.column_stack([split_in_two(given, split, generator), halves])

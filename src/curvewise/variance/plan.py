@@ -16,9 +16,9 @@ from curvewise.errors import InputError, Message, arg, either, warn_all
 from curvewise.stats.intervals import SampledMean
 from curvewise.stats.power import DifferencePower, VariancePower
 from curvewise.stats.tests import sequential_design
-from curvewise.text import format_interval, format_size, format_target, format_value
+from curvewise.text import format_interval, format_level, format_size, format_target, format_value, name_decision
 from curvewise.types.predictions import Predictions
-from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole, interval_lists
+from curvewise.types.results import FloatArray, Interval, Result, as_number, check_level, check_whole, interval_lists
 from curvewise.variance.anova import DisplayUnit, interval_of, measure_totals, read_predictions, run_std
 from curvewise.variance.compare import RunComparison
 from curvewise.variance.decompose import VarianceDecomposition, decompose_variance, decomposition_of
@@ -143,7 +143,7 @@ def plan_runs(
             f" {arg('distribution_std')} (to be told from 0)."
         )
     if not 0 < power < 1:
-        raise InputError("must lie between 0 and 1, such as 0.8.", argument="power", value=power)
+        raise InputError("must be a number between 0 and 1, such as 0.8.", argument="power", value=power)
     if target not in TARGETS:
         raise InputError(f"is not known: use one of {', '.join(TARGETS)}.", argument="target", value=target)
     runs_max = check_whole(runs_max, "runs_max", 2)
@@ -726,8 +726,8 @@ class StoppingPlan(Result):
         one = self.effects.index(1.0)
         return (
             f"Compare after {looks} runs of each training, and stop when p < {self.nominal_level:.4f}. Where there is"
-            f" no difference, one is found with a chance of {1 - self.level:.0%} over all looks; stopping at p <"
-            f" {1 - self.level:.2g} instead would make that {self.naive_error:.0%}. A difference of one standard"
+            f" no difference, one is found with a chance of {format_level(1 - self.level)} over all looks; stopping at"
+            f" p < {1 - self.level:.2g} instead would make that {self.naive_error:.0%}. A difference of one standard"
             f" deviation between runs is found with a chance of {self.chance_found[one]:.0%} after"
             f" {self.expected_runs[one]:.1f} runs on average, by a single look at {self.looks[-1]:,} runs with"
             f" {self.fixed_chance[one]:.0%}."
@@ -779,8 +779,8 @@ def check_stopping(
     >>> c.decision, c.next_look
     ('stop: b better', None)
     """
-    if margin is not None and not margin > 0:
-        raise InputError("must be above 0, such as 0.005.", argument="margin", value=margin)
+    if margin is not None and not as_number(margin) > 0:
+        raise InputError("must be a number above 0, such as 0.005.", argument="margin", value=margin)
     one, two, measure, names = read_pair(a, b, labels, names, reading)
     if isinstance(one, Predictions):
         check_same_examples(one, two, names)
@@ -890,7 +890,7 @@ class StoppingCheck(Result):
         return (
             f"After {self.runs:,} runs of each training the {display.word} of {a} minus that of {b} on this test set is"
             f" {difference} (an interval that holds at all planned looks together with"
-            f" {self.plan.level:.0%}). Decision: {self.decision}.{then}"
+            f" {format_level(self.plan.level)}). Decision: {name_decision(self.decision, a, b)}.{then}"
         )
 
 

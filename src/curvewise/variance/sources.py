@@ -19,7 +19,7 @@ from curvewise.stats.intervals import satterthwaite
 from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_pvalue
 from curvewise.types.predictions import Predictions
-from curvewise.types.results import FloatArray, Interval, Result, check_level, interval_lists
+from curvewise.types.results import FloatArray, Interval, Result, as_generator, as_number, check_level, interval_lists
 from curvewise.variance.anova import FEWEST, PredictionFormat, SamplingUnits, group_codes, read_answers, true_std
 from curvewise.variance.decompose import VarianceDecomposition
 from curvewise.variance.difference import align_examples, check_same_examples, places_of
@@ -80,8 +80,8 @@ def measure_sources(
     if baseline not in predictions:
         problem, remedy = f"is not among {list_names(predictions)}.", "Pass the name under which all varies."
         raise InputError(problem, argument="baseline", value=baseline, remedy=remedy)
-    if not 0 < margin < 1:
-        raise InputError("must lie between 0 and 1, such as 0.1.", argument="margin", value=margin)
+    if not 0 < as_number(margin) < 1:
+        raise InputError("must be a number between 0 and 1, such as 0.1.", argument="margin", value=margin)
     check_level(level)
     read, same_set = read_together(predictions, labels, reading)
     measured = dict(zip(predictions, map(measure_split, read), strict=True))
@@ -96,7 +96,7 @@ def measure_sources(
             f"predictions are not of one test set: {other[0]} has other example_ids or labels. Shares compare runs on"
             " the same examples."
         )
-    generator, (totals, split) = np.random.default_rng(rng), measured[baseline]
+    generator, (totals, split) = as_generator(rng), measured[baseline]
     varied = {name: both for name, both in measured.items() if name != baseline}
     # Each source against the baseline: the question is if one source alone gives as much.
     ratios = [

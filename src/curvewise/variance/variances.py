@@ -16,12 +16,13 @@ from scipy.special import fdtr, fdtrc
 from curvewise.errors import InputError, arg, brief, prefix, quietly, warn_all
 from curvewise.stats.power import crossing
 from curvewise.stats.tests import holm
-from curvewise.text import format_interval, format_number, format_pvalue, format_value
+from curvewise.text import format_interval, format_pvalue, format_setting, format_value
 from curvewise.types.predictions import Predictions, asked_of
 from curvewise.types.results import (
     FloatArray,
     Interval,
     Result,
+    as_generator,
     check_level,
     check_whole,
     interval_columns,
@@ -351,7 +352,7 @@ def variance_ratio(
     # The kurtosis is pooled at the compatible ratio nearest to 1, the one that the test of equality speaks of.
     nearest = min(max(1.0, test_set.low), max(1e-12, test_set.high))
     excess = tails.excess(nearest)
-    generator, drawn = np.random.default_rng(rng), []
+    generator, drawn = as_generator(rng), []
     for s in (a, b):
         # Variances of true error that the data leave open; a negative one counts as 0.
         degrees, rest = variance_degrees(s.runs, excess), s.degrees[1]
@@ -508,7 +509,7 @@ def measure_sweep(
         raise InputError(problem, argument="predictions", remedy=remedy)
     values = sorted(predictions)
     # Sorted values and one stream of numbers: the order of the mapping does not matter.
-    generator = np.random.default_rng(rng)
+    generator = as_generator(rng)
     given = {f"predictions[{brief(value)}]": predictions[value] for value in values}
     read, same_set = read_together(given, labels, reading, directed=True)
     if other := [p.level for p in read if isinstance(p, VarianceDecomposition) and p.level != level]:
@@ -519,7 +520,7 @@ def measure_sweep(
         parts = [decompose_variance(p, level=level, rng=generator) if isinstance(p, Predictions) else p for p in read]
     if len({p.unit for p in parts}) > 1:
         raise InputError("predictions mixes losses with 0/1 errors: pass one kind.")
-    notes = [prefix(f"at {format_number(v)}, ", w) for v, p in zip(values, parts, strict=True) for w in p.warnings]
+    notes = [prefix(f"at {format_setting(v)}, ", w) for v, p in zip(values, parts, strict=True) for w in p.warnings]
     warn_all(notes)
     pvalues = [p.independence_pvalue for p in parts]
     adjusted = holm(pvalues)
@@ -642,12 +643,12 @@ class VarianceSweep(Result):
         """The sweep in a few sentences."""
         display = DisplayUnit(self.unit)
         best = format_interval(display.interval(self.error[self.values.index(self.best)]), self.unit)
-        tied = ", ".join(map(format_number, self.tied))
-        found = [format_number(v) for v, has in zip(self.values, self.has_excess, strict=True) if has]
+        tied = ", ".join(map(format_setting, self.tied))
+        found = [format_setting(v) for v, has in zip(self.values, self.has_excess, strict=True) if has]
         how = "Cochran's Q, Holm over the values"
         smallest = format_pvalue(min(self.adjusted_pvalues))
         lines = [
-            f"Of {len(self.values)} values of the {self.name}, {format_number(self.best)} has the {display.best} mean"
+            f"Of {len(self.values)} values of the {self.name}, {format_setting(self.best)} has the {display.best} mean"
             f" {display.word} ({best}).{f' Not shown to differ from it: {tied}.' if tied else ''}",
             f"The runs vary more than independent errors would at {', '.join(found)} ({how})."
             if found
@@ -658,7 +659,7 @@ class VarianceSweep(Result):
             also = largest == self.best and len(self.values) > 1
             same = f" It is also the value of {display.best} {display.word}." if also else ""
             lines.append(
-                f"The largest value at which no such excess was shown is {format_number(largest)}.{same} Not shown is"
+                f"The largest value at which no such excess was shown is {format_setting(largest)}.{same} Not shown is"
                 f" not absent: there, the standard deviation of true {display.word} between runs may be up to {limit}."
             )
         return " ".join(lines)

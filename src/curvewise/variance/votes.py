@@ -22,6 +22,7 @@ from curvewise.types.results import (
     FloatArray,
     Interval,
     Result,
+    as_generator,
     check_level,
     check_whole,
     interval_columns,
@@ -236,7 +237,7 @@ def measure_ensemble(
         raise InputError(f"must be whole numbers from 1 to the {runs:,} runs.", argument="sizes", value=wanted)
     draws = check_whole(draws, "draws", 1)
     chosen = sorted({1, runs, *(int(s) for s in wanted if s <= runs)})
-    votes, generator = count_votes(given), np.random.default_rng(rng)
+    votes, generator = count_votes(given), as_generator(rng)
     outcomes = []  # of each size, the error on each example: draws × examples
     for size in chosen:
         if size == 1:

@@ -203,6 +203,7 @@ def test_information_given_each_set(judged):
     np.testing.assert_allclose(bars(ax), [[100 * found.value.low, 100 * found.value.high]])
     (mark,) = of(ax.lines, "curvewise-mark")
     assert mark.get_xdata()[0] == pytest.approx(100 * found.null_mean)
+    assert "least of 2 sets." in caption(ax)
 
 
 def test_two_measures_compared_task_by_task(judged):

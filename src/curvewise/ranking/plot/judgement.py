@@ -20,7 +20,7 @@ from curvewise.errors import InputError
 from curvewise.ranking.agreement import NleepGrid, RankingAgreement, metric_title
 from curvewise.ranking.judgement import AVERAGE, RankingComparisons, RankingJudgement
 from curvewise.ranking.plot.scores import finish_panels, place_names
-from curvewise.text import format_count
+from curvewise.text import format_count, format_level
 from curvewise.types.results import FloatArray
 
 TASK = "curvewise-task"
@@ -192,7 +192,7 @@ def _caption(result: RankingJudgement, tables: Sequence[ScoreTable], kind: str, 
         said += ". Bold: the best of a column."
     else:
         over = "" if count == 1 else " of the mean over tasks"
-        said += f". Bars: {100 * result.level:.4g}% intervals{over}."
+        said += f". Bars: {format_level(result.level)} intervals{over}."
     lines = [said]
     if len(tables[0].measures) < len(result.measures):
         lines.append(f"The best {len(tables[0].measures)} of {len(result.measures)} measures.")
@@ -347,7 +347,7 @@ def plot_ranking_comparisons(
         lines = ["There is nothing to compare."]
     else:
         level = result.rows[0].difference.level
-        said = f"Bars: {100 * level:.4g}% intervals of the mean over tasks. Significant: p ≤ {1 - level:.2g} for all"
+        said = f"Bars: {format_level(level)} intervals of the mean over tasks. Significant: p ≤ {1 - level:.2g} for all"
         lines = [f"{said} comparisons together.", *warned(result)]
     shown = clearest(ax, most, np.array([row.pvalue for row in result.rows]), order=-estimate)
     rows = [result.rows[i] for i in shown]
@@ -409,7 +409,7 @@ def plot_ranking_agreement(
         key = [(key_dot(INK, line="-"), "mean over tasks"), (key_dot(NEUTRAL, size=3.2), "a task")] if several else []
         sizes = "–".join(dict.fromkeys((str(min(result.n)), str(max(result.n)))))
         said = f"{sizes} checkpoints, {format_count(len(result.n), 'task')}."
-        lines = [f"{said} Bars: {100 * result.level:.4g}% intervals over {result.over}.", *warned(result)]
+        lines = [f"{said} Bars: {format_level(result.level)} intervals over {result.over}.", *warned(result)]
         finish(ax, own, key, lines, legend=legend, caption=caption, columns=2, indent=1.2)
     return ax
 

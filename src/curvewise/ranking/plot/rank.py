@@ -14,7 +14,7 @@ from curvewise.drawing.rows import draw_cells, draw_rows, rows_of, rows_shown
 from curvewise.drawing.style import INK, NEUTRAL, OWN, canvas, pale
 from curvewise.ranking.plot.judgement import points
 from curvewise.ranking.rank import BEST, CheckpointRanking, rank_text
-from curvewise.text import interval_cell
+from curvewise.text import format_level, interval_cell
 from curvewise.types.results import FloatArray
 
 RANK = "curvewise-rank"
@@ -164,7 +164,7 @@ def _caption(result: CheckpointRanking, shown: int, kind: str) -> list[str]:
     what = "ranks" if kind == "ranks" else "scores"
     lines = [f"{result.examples:,} examples."]
     if result.resamples:
-        lines[0] += f" Bars: {100 * result.level:.4g}% intervals of {what}."
+        lines[0] += f" Bars: {format_level(result.level)} intervals of {what}."
     if result.k < result.ranked:
         text = f"Above the dashed line: the {result.k} to try. The one that fine-tunes best is among them with "
         text += f"{result.best_certainty:.0%} certainty"

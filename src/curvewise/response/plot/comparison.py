@@ -31,7 +31,7 @@ from curvewise.response.plot.curves import (
     share_unit,
 )
 from curvewise.response.scores import accuracy_at
-from curvewise.text import format_pvalue
+from curvewise.text import format_level, format_pvalue
 from curvewise.types.results import check_level
 
 Pair: TypeAlias = tuple[ResponseCurve, ResponseCurve]
@@ -153,7 +153,7 @@ def _caption(result: ResponseComparison, shaded: bool) -> list[str]:
         f"Gi-scores differ by {interval_text(gi).replace('-', '−')} "
         f"({format_pvalue(result.pvalues['gi'])}), lower is better: "
         f"{verdict.get(result.verdict, 'undecided')}.",
-        f"{'Shaded' if shaded else 'Bars'}: {100 * result.level:.4g}% intervals, on {how}.",
+        f"{'Shaded' if shaded else 'Bars'}: {format_level(result.level)} intervals, on {how}.",
         *warned(result),
     ]
 
@@ -212,7 +212,7 @@ def plot_response_pairs(
             if not own:
                 make_room(panel, 2)
             finish(panel, own, key, [], caption=False, loc=None if own else "upper left")
-        lines = [f"Shaded in colour: {100 * level:.4g}% intervals of the accuracies."]
+        lines = [f"Shaded in colour: {format_level(level)} intervals of the accuracies."]
         if len(axes) > 1 and caption is not False:
             write_below(axes[0], lines)
         elif len(axes) == 1:

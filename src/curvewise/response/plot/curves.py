@@ -30,6 +30,7 @@ from curvewise.drawing.style import (
 )
 from curvewise.errors import InputError
 from curvewise.response.curve import SCORES, CorpusSensitivity, ResponseCurve, ResponseSensitivity
+from curvewise.text import format_level
 from curvewise.types.results import FloatArray, check_level
 
 Curves: TypeAlias = ResponseCurve | Iterable[ResponseCurve] | Mapping[str, ResponseCurve]
@@ -189,7 +190,7 @@ def _ends(curve: ResponseCurve) -> tuple[str, str]:
 
 
 def _response_caption(curve: ResponseCurve, shaded: bool, level: float) -> list[str]:
-    per = f"{100 * level:.4g}%"
+    per = f"{format_level(level)}"
     fold = " Both directions count as one." if _ends(curve)[1].startswith("±") else ""
     said = (
         f"Gi {interval_text(curve.gi_interval(level))} ({signed(curve.gi_relative)} relative "
@@ -347,7 +348,7 @@ def _name(ax: Axes, how: str | None, own: bool, rows: Sequence[Named], scaled: b
 def _responses_caption(curves: Sequence[ResponseCurve], named: int, level: float | None) -> list[str]:
     tried = {int(c.total.max()) for c in curves}
     many = f"{min(tried):,}" if len(tried) == 1 else f"{min(tried):,} to {max(tried):,}"
-    band = "" if level is None else f" Shaded: {100 * level:.4g}% intervals of the accuracies."
+    band = "" if level is None else f" Shaded: {format_level(level)} intervals of the accuracies."
     said = [f"Gi: 0 is best. {many} examples.{band}"]
     if named < len(curves):
         said.append(f"Named: the {NAMED_OF_MANY} lowest and {NAMED_OF_MANY} highest Gi of {len(curves)}.")

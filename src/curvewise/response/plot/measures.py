@@ -40,7 +40,7 @@ from curvewise.response.cmi import ConditionalInformation, cmi_score
 from curvewise.response.judgement import HUNDREDFOLD, MeasureComparison, MeasureJudgement, MeasureScores, well_trained
 from curvewise.response.load import ModelCorpus
 from curvewise.response.plot.curves import percent
-from curvewise.text import format_number, format_pvalue
+from curvewise.text import format_count, format_level, format_number, format_pvalue
 from curvewise.types.results import FloatArray, Interval
 
 SCORE, NULL, TASK = "curvewise-score", "curvewise-null", "curvewise-task"
@@ -214,7 +214,7 @@ def _judgement_caption(result: MeasureJudgement, table: _ScoreTable, kind: str, 
     if kind == "heat":
         said += " Bold: the best of a column."
     elif score == "cmi":
-        said += f" Bars: {100 * result.level:.4g}% intervals."
+        said += f" Bars: {format_level(result.level)} intervals."
         if np.isfinite(table.null).any():
             said += " Ticks: the mean score with what hyperparameters leave of the gap dealt anew."
     left = len(result.measures) - len(table.measures)
@@ -420,10 +420,10 @@ def plot_information(result: ConditionalInformation, ax: Axes | None = None, *, 
         if math.isfinite(result.null_mean):
             mark_value(ax, 100 * result.null_mean, "hyperparameters alone", bottom=True)
         ax.set_xlabel("CMI given the hyperparameters (%)" if not is_narrow(ax) else "CMI (%)")
-        said = f"{result.models:,} models. The score is the least of {len(result.sets)} set(s)"
+        said = f"{result.models:,} models. The score is the least of {format_count(len(result.sets), 'set')}"
         said += f", {len(known) - len(sets)} of them not shown." if len(known) > len(sets) else "."
         if math.isfinite(result.value.low):
-            said += f" Bar: {100 * result.value.level:.4g}% interval."
+            said += f" Bar: {format_level(result.value.level)} interval."
         if math.isfinite(result.pvalue):
             said += f" As much by hyperparameters alone: {format_pvalue(result.pvalue)}."
         lines = [said, *warned(result)]
@@ -464,7 +464,7 @@ def plot_measure_comparison(result: MeasureComparison, ax: Axes | None = None, *
         who = [shorten(clean(name), 40) for name in (result.one, result.two)]
         said = (
             f"CMI of {who[0]} less that of {who[1]}: {points[0]} [{points[1]}, {points[2]}] points"
-            f" ({format_pvalue(result.pvalue)}). Bars: {100 * d.level:.4g}% intervals."
+            f" ({format_pvalue(result.pvalue)}). Bars: {format_level(d.level)} intervals."
         )
         lines = [said, *warned(result)]
         finish(ax, own, [], lines, caption=caption, indent=indent)

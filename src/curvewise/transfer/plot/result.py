@@ -21,6 +21,7 @@ from curvewise.drawing.panels import interval_text, signed
 from curvewise.drawing.rows import clearest, draw_differences, pair_names, rows_of, rows_shown
 from curvewise.drawing.style import NEUTRAL, OWN, colour, pale, place_of, style
 from curvewise.errors import InputError, arg
+from curvewise.text import format_level
 from curvewise.transfer.plot.panels import (
     SCRATCH,
     X_LABEL,
@@ -165,7 +166,7 @@ def draw_curves(
     one += " (the largest risk where none is known)" if len(assumed_blind) > 1 else ""
     said = f"Calibrated risk: 1 is {one}, 0 maximal supervision."
     if ends:
-        said += f" {'Bands' if few else 'Bars'}: {100 * result.level:.4g}% intervals of the mean"
+        said += f" {'Bands' if few else 'Bars'}: {format_level(result.level)} intervals of the mean"
         said += "; some end outside the picture." if min(ends) < low or max(ends) > high else "."
     lines = [said, chosen.note, *warned(result, but=others_of(result, chosen.tasks))]
     return finish_panels(axes, own, chosen.tasks, (X_LABEL, Y_LABEL), lines, caption, named if legend else None)
@@ -378,7 +379,7 @@ def _cci_caption(result: TransferResult, chosen: DrawnMethods, shown: int, total
     said = f"Calibrated cumulative improvement: 0 is no better than {scratch}, 1 maximal supervision at every size."
     explained = ""
     if known := [i for i in result.improvements if i.task in chosen.tasks and np.isfinite(i.cci.width)]:
-        explained = f"Bars: {100 * result.level:.4g}% intervals"
+        explained = f"Bars: {format_level(result.level)} intervals"
         if any(i.borrowed for i in known):
             explained += ", dashed where half or more of the sizes have one run, with the spread of others"
         many = Counter(i.task for i in known)
@@ -445,7 +446,7 @@ def draw_equivalence(
     )
     said = "Diagonal: as many as the method had. Shaded: more than was measured; triangles lie beyond."
     intervals = [e.equivalent for rows in groups for row in rows for e in row.data_equivalence]
-    said += f" Bars: {100 * result.level:.4g}% intervals." if np.isfinite(ends_of(intervals)[1:]).any() else ""
+    said += f" Bars: {format_level(result.level)} intervals." if np.isfinite(ends_of(intervals)[1:]).any() else ""
     lines = [said, chosen.note, *warned(result, but=others_of(result, chosen.tasks))]
     return finish_panels(axes, own, chosen.tasks, labels, lines, caption, ends if legend else None)
 
@@ -587,7 +588,7 @@ def draw_places(
         panel.set_xlim(-0.12, max(len(n) - 1, 0) + 0.12)
         panel.set_xticks(range(len(n)), labels=[compact(size) for size in n])
     said = "Place by mean risk, 1 is the best. The fainter, the more places are possible at "
-    said += f"{100 * ranks.level:.4g}%."
+    said += f"{format_level(ranks.level)}."
     if lost := sorted({r.n for rows, kept in zip(groups, sizes, strict=True) for r in rows if r.n not in kept}):
         few = ", ".join(map(compact, lost[:6])) + (" …" if len(lost) > 6 else "")
         said += f" Left out: sizes that many methods lack ({few})."
@@ -688,7 +689,7 @@ def plot_transfer_comparison(
     ends = ends_of(row.difference for row in rows)
     shown = clearest(ax, most, np.array([row.pvalue for row in rows]), order=-ends[0])
     kept, level = [rows[i] for i in shown], rows[0].difference.level
-    said = f"Bars: {100 * level:.4g}% intervals. Significant: p ≤ {1 - level:.2g} for all comparisons together."
+    said = f"Bars: {format_level(level)} intervals. Significant: p ≤ {1 - level:.2g} for all comparisons together."
     return draw_differences(
         ax,
         pair_names(ax, [(row.one, row.two) for row in kept], [row.task for row in kept]),

@@ -17,7 +17,7 @@ from curvewise.drawing.panels import signed
 from curvewise.drawing.rows import rows_of
 from curvewise.drawing.style import NEUTRAL, canvas, colour, dashes, style
 from curvewise.errors import InputError
-from curvewise.text import format_interval, format_number, format_size
+from curvewise.text import format_interval, format_level, format_number, format_size
 from curvewise.transfer.blind import BlindGuess
 from curvewise.transfer.images import PredictedImages, compare_images
 from curvewise.transfer.plot.panels import (
@@ -146,7 +146,7 @@ def plot_tasks(
         bounds = [v for c in curves for v in (*c.low, *c.high) if np.isfinite(v)]
         ax.set_ylim(*room_for_controls(*risk_limits(curves, bounds)))
         said = f"Diamonds, and numbers beside the names: the size at which calibrated risk is {level:g}"
-        share = f"{100 * result.level:.4g}% intervals"
+        share = f"{format_level(result.level)} intervals"
         said += f"; bands, and thick bars along the dotted line: {share}." if bounds else "."
         labels = (X_LABEL, f"{Y_LABEL} of {safe_text(curves[0].method, 24)}")
         return finish_panels([ax], own, [""], labels, [said, *warned(result)], caption, [ends] if legend else None)
@@ -289,8 +289,8 @@ def plot_blind_guess(result: BlindGuess, ax: Axes | None = None, *, caption: boo
     value, risk, indent = np.asarray(result.prediction), result.risk, 0.0
     shares = value.dtype.kind == "f" and value.shape == (len(result.classes),) and len(value) > 1
     said = f"The best constant for {shorten(clean(result.loss), 30)} has a risk of "
-    said += format_interval(risk, write=format_number)
-    lines = [f"{said} ({100 * risk.level:.4g}% interval, {result.examples:,} examples)."]
+    said += format_interval(risk)
+    lines = [f"{said} ({format_level(risk.level)} interval, {result.examples:,} examples)."]
     with canvas(ax, 1.7 + 0.24 * min(len(value), MOST_CLASSES) if shares else 3.6) as (ax, own):
         if shares:  # bars from the most frequent class on
             order = np.argsort(-value, kind="stable")[:MOST_CLASSES]
@@ -383,7 +383,7 @@ def plot_win_rates(
         ax.set_ylim(max(low - pad, -2.0), min(high + pad, 102.0))
         said = "Share of test examples with a lower loss than from scratch, ties half."
         if any(np.isfinite(r.rate.width) for one in rows for r in one.rates):
-            said += f" {100 * rows[0].level:.4g}% intervals; hollow: ½ is not excluded."
+            said += f" {format_level(rows[0].level)} intervals; hollow: ½ is not excluded."
         if len(rows) == 1 and any(r.runs > 1 for r in rows[0].rates):
             said += " Small dots: single runs."
         alone = [rows[0].end.text, *warned(rows[0])] if len(rows) == 1 else []
@@ -451,7 +451,7 @@ def plot_win_rate(result: WinRate, ax: Axes | None = None, *, caption: bool | No
         ax.set(xlim=limits, ylim=(-0.5, 0.7), yticks=[], xlabel=won)
         ax.spines["left"].set_visible(False)
         text = f"{result.examples:,} test examples, ties half"
-        text += f"; bar: {100 * result.level:.4g}% interval" if np.isfinite(rate.width) else ""
+        text += f"; bar: {format_level(result.level)} interval" if np.isfinite(rate.width) else ""
         text += "; small dots: single runs." if result.runs > 1 else "."
         write_words([ax], own, [text, *warned(result)], caption)
     return ax

@@ -16,7 +16,7 @@ from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
 from curvewise.drawing.marks import bars, ends_of, finish, key_dot, warned
 from curvewise.drawing.rows import DIFFERENCE, clearest, draw_differences, draw_rows, pair_names
 from curvewise.drawing.style import INK, NEUTRAL, canvas, colours_of
-from curvewise.text import format_interval, format_pvalue
+from curvewise.text import format_interval, format_level, format_pvalue
 from curvewise.types.results import FloatArray
 from curvewise.variance.anova import decimals
 from curvewise.variance.compare import RunComparison, TrainingComparison
@@ -177,7 +177,7 @@ def plot_trainings(
     side = "above" if result.unit == "score" else "below"
     said = (
         f"Significant {SCOPES[result.scope]}, after {how}; {side} 0 the first is better. The intervals hold"
-        f" together at {100 * result.level:.4g}%."
+        f" together at {format_level(result.level)}."
     )
     return draw_differences(
         ax,

@@ -12,7 +12,7 @@ from curvewise.drawing.marks import choose, finish, warned
 from curvewise.drawing.plans import draw_look_plan, draw_looks, draw_power
 from curvewise.drawing.style import canvas
 from curvewise.stats.intervals import FEW
-from curvewise.text import format_number, format_size
+from curvewise.text import format_level, format_number, format_size, name_decision
 from curvewise.variance.plan import RunPlan, StoppingCheck, StoppingPlan
 from curvewise.variance.plot.runs import DrawnUnit
 
@@ -137,7 +137,8 @@ def plot_stopping_check(
         difference = measure.range(measure.interval(result.difference))
         text = (
             f"After {result.runs:,} runs of each, {one} minus {two} is {difference}; the intervals"
-            f" hold at all looks together ({100 * result.plan.level:.4g}%). Decision: {result.decision}."
+            f" hold at all looks together ({format_level(result.plan.level)}). Decision:"
+            f" {name_decision(result.decision, one, two)}."
             f"{'' if result.next_look is None else f' Look again at {result.next_look:,} runs.'}"
         )
         place: dict[str, Any] = {"columns": columns, "loc": "upper left"}

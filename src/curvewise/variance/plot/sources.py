@@ -29,7 +29,7 @@ from curvewise.drawing.marks import (
 from curvewise.drawing.rows import rows_of
 from curvewise.drawing.style import NEUTRAL, canvas, colour
 from curvewise.errors import InputError
-from curvewise.text import format_interval, format_number
+from curvewise.text import format_interval, format_level, format_number, format_setting
 from curvewise.types.results import FloatArray, Interval
 from curvewise.variance.plot.runs import DrawnUnit, run_shape, series_colour
 from curvewise.variance.sources import SourceShares, TwinDisagreement
@@ -73,7 +73,7 @@ def plot_sources(
             for name, verdict in zip(result.sources, result.verdicts, strict=True)
         ]
         text = (
-            f"Bars: {100 * result.level:.4g}% intervals; dotted: {shorten(clean(result.baseline), 30)}."
+            f"Bars: {format_level(result.level)} intervals; dotted: {shorten(clean(result.baseline), 30)}."
             f" Alone, on this test set: {'; '.join(words)}."
         )
         finish(ax, own, key, [text, *warned(result)], legend=legend, caption=caption, columns=2, **place)
@@ -143,8 +143,8 @@ def plot_twins(result: TwinDisagreement, ax: Axes | None = None, *, caption: boo
         ax.set_ylabel("disagreement (%)" if result.measured == "predictions" else "one right, one wrong (%)")
         most, what = max(zip(result.fraction, result.when, strict=True), key=lambda pair: pair[0].estimate)
         text = (
-            f"Bars: {100 * result.level:.4g}% intervals. {result.runs:,} runs with their twins on {result.examples:,}"
-            f" examples; those that differ most ({shorten(clean(str(what)), 40)}) show"
+            f"Bars: {format_level(result.level)} intervals. {result.runs:,} runs with their twins on"
+            f" {result.examples:,} examples; those that differ most ({shorten(clean(str(what)), 40)}) show"
             f" {format_interval(most, write='{:.0%}'.format)} of the disagreement of different seeds."
         )
         finish(ax, own, [], [text, *warned(result)], caption=caption)
@@ -207,7 +207,7 @@ def plot_lengths(
         ax.set_ylabel(measure.label("std between runs") if shares else "disagreement (%)")
         last = results[lengths[-1]]
         runs = last.baseline_runs if isinstance(last, SourceShares) else last.runs
-        text = f"Bars: {100 * last.level:.4g}% intervals. {runs:,} runs at length {format_number(lengths[-1])}."
+        text = f"Bars: {format_level(last.level)} intervals. {runs:,} runs at length {format_number(lengths[-1])}."
         notes = list(dict.fromkeys(w for r in results.values() for w in warned(r)))
         finish(ax, own, key, [text, *notes[:2]], legend=legend, caption=caption, columns=2)
     return ax
@@ -259,15 +259,15 @@ def plot_sweep(
         mark_value(ax, result.best, f"{best}, {calm}" if largest == result.best else best)
         if largest is not None and largest != result.best:
             mark_value(ax, largest, calm, "-.")
-        found = [format_number(v) for v, has in zip(result.values, result.has_excess, strict=True) if has]
-        others = [format_number(v) for v in result.tied if v != result.best]
+        found = [format_setting(v) for v, has in zip(result.values, result.has_excess, strict=True) if has]
+        others = [format_setting(v) for v in result.tied if v != result.best]
         tied = (
             f" Its {measure.word} does not differ significantly from that at {', '.join(others[:8])}." if others else ""
         )
         text = (
-            f"Bars: {100 * result.level:.4g}% intervals. Excess over independent errors is shown at"
+            f"Bars: {format_level(result.level)} intervals. Excess over independent errors is shown at"
             f" {', '.join(found) or 'no value'} (Holm over the values). The mean {measure.word} is"
-            f" {measure.best} at {format_number(result.best)}.{tied}"
+            f" {measure.best} at {format_setting(result.best)}.{tied}"
         )
         key, columns = (key[:3], 1) if narrow else (key, 2)
         finish(ax, own, key, [text, *warned(result)], legend=legend, caption=caption, columns=columns)
@@ -298,7 +298,7 @@ def _sweep_runs(result: VarianceSweep, ax: Axes | None, measure: DrawnUnit, lege
             if not is_narrow(ax):
                 look: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "ha": "right", "color": "#4D4D4D"}
                 beside(ax, spread, (0.995, bottom + 0.55), (0, 0), **look)
-            labels.append(f"{format_number(value)}\n{measure.text(float(measure.signed(part.run_errors).mean()))}")
+            labels.append(f"{format_setting(value)}\n{measure.text(float(measure.signed(part.run_errors).mean()))}")
             key = [(drawn, "runs"), (Line2D([], [], color=series_colour("independent"), lw=1.4), "independent errors")]
         ax.set_yticks(np.arange(count)[::-1], labels=labels, va="bottom")
         top = count if own or not legend else count * (1.12 if count > 1 else 1.3)
@@ -308,7 +308,7 @@ def _sweep_runs(result: VarianceSweep, ax: Axes | None, measure: DrawnUnit, lege
         runs = (
             f"{min(result.runs):,}" if len(set(result.runs)) == 1 else f"{min(result.runs):,} to {max(result.runs):,}"
         )
-        found = [format_number(v) for v, has in zip(result.values, result.has_excess, strict=True) if has]
+        found = [format_setting(v) for v, has in zip(result.values, result.has_excess, strict=True) if has]
         text = (
             f"{runs} runs in each row, around their mean. They vary more than independent errors would at"
             f" {', '.join(found) or 'no value'} (Cochran's Q, Holm over the values)."

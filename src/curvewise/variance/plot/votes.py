@@ -13,7 +13,7 @@ from curvewise.drawing.labels import clean, safe_names, shorten
 from curvewise.drawing.marks import bars, beside, choose, diagonal, ends_of, finish, key_dot, note, warned
 from curvewise.drawing.rows import draw_rows
 from curvewise.drawing.style import INK, NEUTRAL, canvas, colour
-from curvewise.text import format_interval, format_pvalue
+from curvewise.text import format_interval, format_level, format_pvalue
 from curvewise.types.results import FloatArray, Interval
 from curvewise.variance.anova import decimals
 from curvewise.variance.calibration import Bipartitions, Calibration
@@ -159,7 +159,7 @@ def plot_ensemble(result: Ensemble, ax: Axes | None = None, *, caption: bool | N
         how = {"vote": "vote by plurality", "average": "averaged scores"}[result.method]
         said = (
             f"All {result.runs:,} runs ({how}) gain {measure.range(result.gain)} over a single run."
-            f" Shaded: {100 * result.level:.4g}% intervals for new examples."
+            f" Shaded: {format_level(result.level)} intervals for new examples."
         )
         finish(ax, own, [], [said, *warned(result)], caption=caption)
     return ax
@@ -262,7 +262,7 @@ def _reliability(ax: Axes, result: Calibration) -> tuple[list[str], float]:
     ax.plot(x, y, color=colour(0), marker="o", ms=5, lw=1.2, gid=BINS, label="_bins")
     ax.set(xlim=(-3, 103), ylim=(-3, 103), xlabel="votes for a class (% of runs)", ylabel="class is true (%)")
     gap = DrawnUnit("fraction").range(result.checks[0].difference)
-    return [f"Bars: {100 * result.level:.4g}% intervals. Error minus disagreement: {gap}."], 0.0
+    return [f"Bars: {format_level(result.level)} intervals. Error minus disagreement: {gap}."], 0.0
 
 
 def _stds(ax: Axes, result: Calibration) -> tuple[list[str], float]:
