@@ -48,13 +48,8 @@ from curvewise.ranking.scoring import (
     score_limits,
 )
 from curvewise.stats.correlation import average_ranks, kendall
-<<<<<<< HEAD
-from curvewise.text import Cell, format_count, format_number, interval_cell
-from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole
-=======
 from curvewise.text import Cell, format_count, format_level, format_number, interval_cell
-from curvewise.types.results import FloatArray, Interval, Result, check_level
->>>>>>> mender
+from curvewise.types.results import FloatArray, Interval, Result, check_level, check_whole
 
 DEFAULT_MEASURES = ("nleep", "logme")
 # Checkpoints that a summary or a message names.
