@@ -43,6 +43,7 @@ def folder(tmp_path, monkeypatch):
     [
         ("learning fit errors.csv errors.csv", "errors.csv is given twice"),
         ("learning fit errors.csv --at inf", "--at"),
+        ("learning fit errors.csv --level 99", "Must be between 0 and 1: 0.99 for 99%"),
         ("learning fit errors.csv --cost-per-sample -1", "--cost-per-sample"),
         ("learning fit errors.csv --json --table latex", "give one of them"),
         ("learning stability errors.csv --learner A --seed -1", "--seed"),

@@ -324,6 +324,7 @@ def test_curves_of_several_models_and_perturbations_are_read_as_one_table():
     assert [(c.perturbation, c.model) for c in curves.curves] == [(k, m) for k in made for m in ("net", "svm")]
     assert curves.columns()["gi"] == [c.gi for c in curves.curves]
     assert len(str(curves).splitlines()) == 4
+    assert curves.summary() == str(curves)
     assert str(curves).splitlines()[1].startswith("Response of svm to noise")
     shown = curves._repr_html_()
     assert shown.count("<tr>") == 5

@@ -595,7 +595,9 @@ def test_without_a_blind_guess_the_verdict_is_given(call, tmp_path):
     path.write_text("\n".join(["method,n,seed,error", *rows, ""]))
     seen = call("transfer", "measure", path, "--maximal", "0.1")
     assert seen.code == 0, seen.err
-    assert "pre pays off: at n = 100, the largest size, its error is 0.205 and that of scratch 0.405" in seen.out
+    assert (
+        "pre pays off: at n = 100, the largest size of both, its error is 0.205 and that of scratch 0.405" in seen.out
+    )
     assert re.search(r"a gain of 0\.2\d* \[[^]]*\] in error\b", words(seen.out)), "not the calibrated one of the table"
     assert "no blind guess" in seen.err
     assert "pass --blind" in seen.err

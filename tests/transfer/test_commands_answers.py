@@ -141,5 +141,5 @@ def test_a_cci_whose_sign_negative_weights_decide_is_no_verdict():
     (line,) = answers(result)
     assert f"net has CCI {result.improvements[0].cci}, of the other sign over log n." in line
     assert "It is not certain that net pays off" in line
-    assert "the largest size, its loss is 0.4 and that of scratch 0.45, a gain" in line
+    assert "the largest size of both, its loss is 0.4 and that of scratch 0.45, a gain" in line
     assert "worse" not in line

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 import curvewise as cw
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import CurvewiseWarning, InputError, quietly
 from curvewise.types import Interval, Predictions, as_predictions
 from curvewise.variance import check_stopping, compare_runs, compare_trainings, decompose_variance, plan_stopping
 from curvewise.variance.difference import measure_difference, score_difference
@@ -337,7 +337,7 @@ def test_gate_needs_more_than_the_margin():
     c = compare_runs(a, b, kind="errors")
     assert c.verdict == "b better"
     assert (c.worse, c.better, c.maybe_worse) == (True, False, True)
-    lenient = compare_runs(a, b, margin=0.5, kind="errors")
+    lenient = quietly(compare_runs, a, b, margin=0.5, kind="errors")
     assert lenient.verdict == "equivalent"
     assert not lenient.worse
     turned = compare_runs(b, a, kind="errors")
@@ -1099,3 +1099,44 @@ def test_two_runs_that_err_alike_vary_no_more_than_they_disagree():
     assert by_example < one.mean() / 800 / 5
     half = stats.t.ppf(0.975, 2 * 399) * np.sqrt(2 * by_example)
     assert tuple(c.test_set_difference)[1:] == pytest.approx((apart.mean() - half, apart.mean() + half))
+
+
+@quiet
+@pytest.mark.parametrize("level", [0.95, 0.99])
+def test_an_interval_holds_0_where_permutation_does_not_reject_it(level):
+    contradicted = 0
+    for seed in range(120):
+        rng = np.random.default_rng(seed)
+        a, b = 0.2 + 0.01 * rng.standard_normal((2, 5)) + [[0.0], [0.016]]
+        c = compare_runs(a, b, unit="fraction", higher_is_better=False, level=level)
+        leaves_0_out = not c.test_set_difference.low <= 0 <= c.test_set_difference.high
+        assert leaves_0_out == (c.test_set_pvalue < 1 - level) == (c.verdict != "undecided")
+        # Welch's interval alone leaves 0 out in some of these.
+        contradicted += stats.ttest_ind(a, b, equal_var=False).pvalue < 1 - level <= c.test_set_pvalue
+    assert contradicted >= 3
+
+
+@quiet
+def test_new_data_are_undecided_where_permutation_leaves_this_test_set_so():
+    contradicted = 0
+    for seed in range(120):
+        rng = np.random.default_rng(seed)
+        skill = 0.01 * rng.standard_normal((2, 5, 1)) + [[[0.0]], [[0.025]]]
+        a, b = rng.random((2, 5, 1000)) < 0.2 + skill
+        c = compare_runs(a, b, kind="errors", level=0.99)
+        if c.test_set_verdict == "undecided":
+            assert c.verdict == "undecided"
+            assert c.difference.low <= 0 <= c.difference.high
+            assert c.pvalue >= 0.01
+            contradicted += compare_runs(a, b, kind="errors").pvalue < 0.01
+    assert contradicted >= 1
+
+
+def test_a_margin_as_large_as_the_errors_is_warned_of():
+    rng = np.random.default_rng(0)
+    a, b = rng.random((2, 5, 400)) < 0.1
+    with pytest.warns(CurvewiseWarning, match=r"margin of 50% is as large as the error .* margin=0.005"):
+        compare_runs(a, b, kind="errors", margin=0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CurvewiseWarning)
+        compare_runs(a, b, kind="errors", margin=0.05)

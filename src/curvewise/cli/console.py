@@ -572,7 +572,15 @@ Texts = Annotated[list[str], Parameter(negative="", show_default=False)]
 """An option that may be repeated."""
 
 Size = Annotated[float | None, Parameter(validator=Number(gt=0, lt=float("inf")))]
-Level = Annotated[float, Parameter(validator=Number(gt=0, lt=1))]
+
+
+def _check_share(_: Any, value: float) -> None:
+    if not 0 < value < 1:
+        remedy = f": {value / 100:g} for {value:g}%" if 1 < value < 100 else ", such as 0.95"
+        raise ValueError(f"Must be between 0 and 1{remedy}.")
+
+
+Level = Annotated[float, Parameter(validator=_check_share)]
 """A coverage, a power, or another share between 0 and 1."""
 AtLeast0 = Annotated[int, Parameter(validator=Number(gte=0))]
 AtLeast1 = Annotated[int, Parameter(validator=Number(gte=1))]

@@ -342,6 +342,10 @@ of areas, 84 where accuracy does not fall).
         draw = import_module("curvewise.response.plot.curves").plot_responses
         return draw(self.curves, ax, **options)  # type: ignore[no-any-return]
 
+    def summary(self) -> str:
+        """Describe the curves in sentences, and add their warnings."""
+        return str(self)
+
     def __str__(self) -> str:
         return "\n".join([self.sentences(), *(f"Warning: {w}" for w in self.all_warnings)])
 

@@ -908,9 +908,9 @@ def _verdict(result: TransferResult, best: Improvement) -> str:
     )
     if not known:
         pays = f"{name} {'is ahead' if best.cci.estimate > 0 else 'is behind'} (one run each: no test)"
-    text = f"{pays}: at n = {format_number(n)}, the largest size, its {risk} is {own} and that of {result.scratch} "
+    text = f"{pays}: at n = {format_number(n)}, the largest size of both, its {risk} is {own} and that of "
     # The table's gain is calibrated; this one is in the unit of the risks.
-    text += f"{scratch}, a gain of {format_interval(interval)} in {risk}"
+    text += f"{result.scratch} {scratch}, a gain of {format_interval(interval)} in {risk}"
     if known and not math.isnan(interval.low) and interval.low <= 0 <= interval.high:
         text += ", which is not significant"
     elif known and interval.high < 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from os import PathLike
 from pathlib import PurePath
@@ -157,8 +157,9 @@ def compare_runs(
             )
         # Two one-sided tests (TOST): equivalent if both that it is below −margin and above margin are rejected.
         same = max(parts.decisive.tail(-margin), parts.decisive.tail(margin, above=False))
-    # The interval is by t and the p-value by permutation; the verdict on this test set needs both.
-    here, by_runs = parts.test_set.interval(level, most), _permuted(parts, level, permutations, generator)
+    by_runs = _permuted(parts, level, permutations, generator)
+    parts = _no_surer_than(parts, by_runs, level)
+    here = parts.test_set.interval(level, most)
     sign_here = _sign(here) if by_runs < 1 - level else "undecided"
     if not parts.conclusive:
         verdict = "undecided"
@@ -170,7 +171,11 @@ def compare_runs(
     if math.isnan(parts.test_set.variance):
         problem = "the error does not vary between runs: the results of other runs on this test set are unknown"
         notes.append(f"{problem}, and so are the interval and the p-value for it.")
-    notes += mostly_wrong(max(float(np.mean(runs)) for runs in (parts.a, parts.b)), unit, given)
+    largest = max(float(np.mean(runs)) for runs in (parts.a, parts.b))
+    if margin is not None and unit == "fraction" and margin >= largest:
+        of = f"the error of {format_value(largest, unit)}: half a percentage point is {arg('margin', 0.005)}"
+        notes.append(f"the margin of {format_target(margin, unit)} is as large as {of}.")
+    notes += mostly_wrong(largest, unit, given)
     notes += few_groups(parts.groups) + _thin_evidence(parts, unit)
     if given is not None:
         notes += _shared_subsets(dict(zip(names, (given, two), strict=True)))
@@ -437,6 +442,20 @@ def _permuted(parts: Difference, level: float, draws: int, rng: np.random.Genera
     # Permutation is anticonservative if numbers and spreads are unequal; and a p-value should not contradict
     # its interval.
     return p if math.isnan(parts.test_set.pvalue) else max(p, parts.test_set.pvalue)
+
+
+def _no_surer_than(parts: Difference, pvalue: float, level: float) -> Difference:
+    """Widen intervals by t that leave out 0, where permutation of the runs does not reject it.
+
+    With five runs each no permutation has p < 0.016, so that an interval of 99% beside it must hold 0. The standard
+    error becomes the one with which t has the p-value of the permutation; new data are never surer than this test set.
+    """
+    here = parts.test_set
+    if not here.pvalue < 1 - level <= pvalue:
+        return parts
+    more = (here.value / (math.sqrt(here.variance) * here.quantile(1 - pvalue / 2))) ** 2
+    wide = replace(here, variance=more * here.variance, parts=tuple((more * v, df) for v, df in here.parts))
+    return replace(parts, test_set=wide, distribution=replace(parts.distribution, within=wide))
 
 
 def _true_chance(parts: Difference, level: float, generator: np.random.Generator) -> Interval:
