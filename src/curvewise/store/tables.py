@@ -97,13 +97,15 @@ def failure_notes(failed: Sequence[tuple[str, str]], total: int) -> list[str]:
 
 
 def reason_of(text: str) -> str:
-    r"""Return the line of an error that says what happened: the last one of a traceback.
+    r"""Return the line of an error that says what happened: of a traceback the one below its calls.
 
-    >>> reason_of("Traceback (most recent call last):\n  File …\nValueError: no")
+    >>> reason_of("Traceback (most recent call last):\n  File …\nValueError: no\n\nSet DEBUG=1 for more.")
     'ValueError: no'
     """
-    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
-    line = lines[-1] if lines else "no reason given"
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    _, header, raised = text.rpartition("Traceback (most recent call last):\n")
+    below = [line for line in raised.splitlines() if line.strip() and not line[0].isspace()]
+    line = below[0] if header and below else lines[-1].strip() if lines else "no reason given"
     return line if len(line) <= 300 else f"{line[:300]}…"
 
 
