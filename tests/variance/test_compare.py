@@ -1141,3 +1141,12 @@ def test_a_margin_as_large_as_the_errors_is_warned_of():
     with warnings.catch_warnings():
         warnings.simplefilter("error", CurvewiseWarning)
         compare_runs(a, b, kind="errors", margin=0.05)
+
+
+@quiet
+def test_runs_that_tie_have_a_finite_interval_at_a_low_level():
+    c = compare_runs([0.0, 0.0, 1.0], [0.0, 1.0, 1.0], unit="loss", level=0.4)
+    assert c.test_set_pvalue == 1
+    assert c.verdict == "undecided"
+    assert c.test_set_difference.low == pytest.approx(-0.7, abs=0.4)
+    assert 0 < c.test_set_difference.high < 1

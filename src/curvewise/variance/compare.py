@@ -453,7 +453,9 @@ def _no_surer_than(parts: Difference, pvalue: float, level: float) -> Difference
     here = parts.test_set
     if not here.pvalue < 1 - level <= pvalue:
         return parts
-    more = (here.value / (math.sqrt(here.variance) * here.quantile(1 - pvalue / 2))) ** 2
+    # A p-value of 1, as among tied runs at a low level, would take an infinite standard error.
+    matched = min(pvalue, 1 - level / 2)
+    more = (here.value / (math.sqrt(here.variance) * here.quantile(1 - matched / 2))) ** 2
     wide = replace(here, variance=more * here.variance, parts=tuple((more * v, df) for v, df in here.parts))
     return replace(parts, test_set=wide, distribution=replace(parts.distribution, within=wide))
 
